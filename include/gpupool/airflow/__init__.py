@@ -1,0 +1,1 @@
+"""The one room that imports Airflow, and everything else; nothing imports it."""

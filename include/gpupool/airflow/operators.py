@@ -1,0 +1,161 @@
+"""``GpuJobOperator``: the one entrance for jobs that need devices."""
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from gpupool.airflow.pool_file import current_pool
+from gpupool.airflow.submission import asked_in_form
+from gpupool.exceptions import JobFailed, NoFreeDevice
+from gpupool.pool.outcomes import Outcome
+from gpupool.pool.quantities import parse_duration
+from gpupool.pool.request import Request, check_request
+from gpupool.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from gpupool.airflow.attempt import Attempt
+    from gpupool.jobs.process import ProcessJob
+
+
+class GpuJobOperator(BaseOperator):
+    """Run a command on devices of the pool.
+
+    :param queue: gpupool queue to wait in (a queue of the pool file, not an executor's queue).
+    :param command: program and arguments; a plain string is run by ``bash -c``. (templated)
+    :param devices: how many devices, all on one node.
+    :param flavor: device class; default is the queue's first.
+    :param max_runtime: stopped after this (``"6h"`` or a timedelta); default is the queue's.
+    :param env: variables added to the job's environment. (templated)
+    :param cwd: working folder; default is the folder of the DAG file. (templated)
+
+    The job sees its devices and only those (``CUDA_VISIBLE_DEVICES`` by UUID; on CPU cores by affinity), and finds in
+    ``GPUPOOL_ARTIFACTS`` a folder that stays the same over its tries. Airflow's pool, slots and weight are filled in
+    by gpupool's cluster policy, and ``retries`` by the queue's retry rule unless given.
+    """
+
+    is_gpupool_job = True
+    template_fields: Sequence[str] = ("command", "env", "cwd")
+    ui_color = "#e6f4ea"
+
+    def __init__(
+        self,
+        *,
+        queue: str,
+        command: str | Sequence[str] = (),
+        devices: int = 1,
+        flavor: str | None = None,
+        max_runtime: str | timedelta | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.retries_from_queue = "retries" not in {**(kwargs.get("default_args") or {}), **kwargs}
+        super().__init__(**kwargs)
+        self.gpu_queue = queue
+        self.command = command
+        self.devices = devices
+        self.flavor = flavor
+        self.max_runtime = None if max_runtime is None else parse_duration(max_runtime)
+        self.env = env
+        self.cwd = cwd
+        self._job: ProcessJob | None = None
+
+    def execute(self, context: "Context") -> Any:
+        """Lease devices, run the job, keep the attempt's facts, and end as its outcome says."""
+        with TemporaryDirectory(prefix="gpupool-") as folder:
+            self._run(context, self._command(context, Path(folder)))
+            return self._result(Path(folder))
+
+    def on_kill(self) -> None:
+        """Airflow stops the task: ask the job to end. Its guardian sees to it even if this process is killed next."""
+        if self._job is not None:
+            self._job.stop("user")
+
+    def _request(self, context: "Context") -> Request:  # noqa: ARG002 - forms read it
+        return check_request(
+            current_pool(),
+            owner=self.owner,
+            queue=self.gpu_queue,
+            flavor=self.flavor,
+            devices=self.devices,
+            max_runtime=self.max_runtime,
+        )
+
+    def _command(self, context: "Context", folder: Path) -> list[str]:  # noqa: ARG002 - functions need both
+        if not self.command:
+            raise AirflowFailException(f"Task {self.task_id!r} has no command. Set GpuJobOperator(command=...).")
+        return ["bash", "-c", self.command] if isinstance(self.command, str) else [str(part) for part in self.command]
+
+    def _result(self, folder: Path) -> Any:  # noqa: ARG002 - functions read it
+        return None
+
+    def _run(self, context: "Context", command: Sequence[str]) -> None:
+        from gpupool.airflow.attempt import Attempt
+        from gpupool.jobs.process import JobSpec, ProcessJob
+        from gpupool.jobs.templates import TEMPLATES
+        from gpupool.jobs.verdict import Verdict, judge
+
+        pool, request, settings = current_pool(), self._request(context), Settings.from_env()
+        rules = pool.queues[request.queue]
+        attempt = Attempt.of(context, request, pool)
+        try:
+            devices, lease = attempt.lease(pool, settings, on_wait=self.log.info)
+        except NoFreeDevice as error:
+            self._end(attempt, Verdict(Outcome.FAILED_NO_DEVICE, str(error)), rules.retry.on)
+            return
+        artifacts = attempt.artifacts(settings)
+        spec = JobSpec(
+            command=command,
+            cwd=Path(self.cwd or (self.dag.folder if self.dag else os.getcwd())),
+            max_runtime=request.max_runtime,
+            grace=rules.grace,
+            env={
+                **TEMPLATES[rules.workload].env,
+                "GPUPOOL_QUEUE": request.queue,
+                "GPUPOOL_ATTEMPT": attempt.attempt_id,
+                "GPUPOOL_ARTIFACTS": str(artifacts),
+                **(self.env or {}),
+            },
+        )
+        self.log.info("Leased %s for queue %s.", ", ".join(d.device_id for d in devices), request.queue)
+        self._job = ProcessJob(spec, devices, lease)
+        self._job.start()
+        attempt.opened(devices)
+        ending = self._job.wait(self.log.info)
+        self._end(attempt, judge(ending), rules.retry.on, ending)
+
+    def _end(
+        self, attempt: "Attempt", verdict: Any, retry_on: Sequence[Outcome], ending: Any = None
+    ) -> None:
+        """Keep the facts, then end the task: well, for another try, or for good."""
+        attempt.closed(verdict, ending)
+        self.log.info("Outcome %s", verdict)
+        if verdict.outcome is Outcome.SUCCEEDED:
+            return
+        if verdict.outcome in retry_on or not self.retries_from_queue:
+            raise AirflowException(str(verdict)) from JobFailed(verdict.outcome)
+        raise AirflowFailException(str(verdict)) from JobFailed(verdict.outcome)
+
+
+class SubmittedJobOperator(GpuJobOperator):
+    """The job of a form DAG: what it runs, and on what, stands in the run's parameters."""
+
+    template_fields: ClassVar[Sequence[str]] = ()
+
+    def _request(self, context: "Context") -> Request:
+        pool, dag_id = current_pool(), context["dag"].dag_id
+        asked = asked_in_form(pool, dag_id, context["params"])
+        return check_request(pool, owner=pool.queues[asked["queue"]].team, **asked)
+
+    def _command(self, context: "Context", folder: Path) -> list[str]:  # noqa: ARG002
+        return ["bash", "-c", context["params"]["command"]]
+
+

@@ -1,0 +1,1 @@
+"""Running a job on leased devices and saying how it ended."""

@@ -1,0 +1,1 @@
+"""Delta tables under one root, with idempotent and atomic writes."""

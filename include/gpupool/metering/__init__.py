@@ -1,0 +1,1 @@
+"""Tables built from samples and attempts (polars only)."""

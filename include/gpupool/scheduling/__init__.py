@@ -1,0 +1,1 @@
+"""Pure rules that turn the pool file and the capacity into slots per queue. No Airflow in here."""

@@ -1,0 +1,1 @@
+"""Reading devices and judging what was read."""
