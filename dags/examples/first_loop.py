@@ -1,4 +1,4 @@
-"""Once, on a fresh installation: an example job of each team, then the tables, then the first report."""
+"""Once, on a fresh installation: an example job of each team, its samples, the tables, the first report."""
 
 from datetime import timedelta
 
@@ -21,4 +21,4 @@ with DAG(
         )
 
     jobs = [run("example_nlp_training"), run("example_vision_batch")]
-    jobs >> run("gpupool_build") >> run("gpupool_report")
+    jobs >> run("gpupool_collect") >> run("gpupool_build") >> run("gpupool_report")

@@ -40,7 +40,10 @@ def _percent(value: float | None) -> str:
 
 
 def _number(value: float | None) -> str:
-    return _NOTHING if value is None else f"{value:,.2f}"
+    """Two digits behind the point, three for small amounts."""
+    if value is None:
+        return _NOTHING
+    return f"{value:,.3f}" if 0 < abs(value) < 1 else f"{value:,.2f}"
 
 
 def _money(value: Any) -> str:
