@@ -7,7 +7,7 @@ export AIRFLOW__CORE__LOAD_EXAMPLES := False
 BIN := .venv/bin
 UV := .tools/bin/uv
 
-.PHONY: up down restart test test-fast lint bench lock schema clean
+.PHONY: up down restart secrets test test-fast lint bench lock schema clean
 
 up: .venv/runtime  ## start Airflow with gpupool at 127.0.0.1:8080
 	@$(BIN)/python deploy/stack.py up
@@ -16,6 +16,9 @@ down: .venv/runtime  ## stop it; nothing is left running
 	@$(BIN)/python deploy/stack.py down
 
 restart: down up
+
+secrets: .venv/runtime  ## passwords and keys for docker compose, in .secrets
+	@$(BIN)/python deploy/stack.py secrets
 
 test: .venv/dev  ## lint, types and the whole test suite (installs Debian packages when root)
 	tests/install_packages

@@ -1,4 +1,4 @@
-"""Starts and stops the local stack: `python deploy/stack.py up|down`. `make up` and `make down` call it.
+"""Starts and stops the local stack: `python deploy/stack.py up|down|secrets`. The Makefile calls it.
 
 Everything it writes lies in one folder (GPUPOOL_HOME, default `.airflow`); everything it starts hangs below one
 process of honcho, so that it can be stopped without leaving any of it behind.
@@ -36,7 +36,7 @@ def up() -> None:
         return
     _require_free_port()
     env = environment()
-    _write_secrets(Path(env["GPUPOOL_SECRETS"]))
+    write_secrets(Path(env["GPUPOOL_SECRETS"]))
     with LOG_FILE.open("w") as log:
         for step in (["airflow", "db", "migrate"], ["gpupool", "apply"]):
             print("$", *step, flush=True)
@@ -79,20 +79,23 @@ def environment() -> dict[str, str]:
     return {**{k: v for k, v in dotenv_values(ROOT / "airflow.env").items() if v is not None}, **given}
 
 
-def _write_secrets(folder: Path) -> None:
-    """Make the secrets once, readable by this user only."""
+def write_secrets(folder: Path | None = None) -> None:
+    """Make the secrets once. The folder is this user's alone; the files can be read in containers that mount them."""
+    folder = folder or Path(os.environ.get("GPUPOOL_SECRETS") or ROOT / ".secrets")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    service = secrets.token_urlsafe(24)
+    service, database = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     contents = {
         "jwt_secret": secrets.token_urlsafe(64),
         "fernet_key": urlsafe_b64encode(secrets.token_bytes(32)).decode(),
         "gpupool_password": service,
         "passwords.json": json.dumps({"admin": secrets.token_urlsafe(12), "gpupool": service}),
+        "postgres_password": database,
+        "database_url": f"postgresql+psycopg2://gpupool:{database}@postgres/airflow",
     }
     if not all((folder / name).exists() for name in contents):
         for name, content in contents.items():
-            (folder / name).touch(mode=0o600)
             (folder / name).write_text(content)
+            (folder / name).chmod(0o644)
 
 
 def _wait_until_healthy(manager: "subprocess.Popen[bytes]") -> None:
@@ -142,4 +145,4 @@ def _log_tail() -> str:
 
 
 if __name__ == "__main__":
-    {"up": up, "down": down}[sys.argv[1]]()
+    {"up": up, "down": down, "secrets": write_secrets}[sys.argv[1]]()

@@ -39,7 +39,8 @@ def read_attempts(session: "Session", pool: Pool, since: datetime) -> Iterator[d
         ).all()
         for ti, attempt_id, user in rows:
             queue, flavor = places[ti.pool]
-            yield _row(ti, str(attempt_id), user, facts.get(str(attempt_id), {}), pool, queue, flavor)
+            is_over = model is TaskInstanceHistory or ti.state in _FINISHED
+            yield _row(ti, str(attempt_id), user, facts.get(str(attempt_id), {}), pool, queue, flavor, is_over=is_over)
 
 
 def _facts(session: "Session", since: datetime) -> dict[str, dict[str, Any]]:
@@ -53,11 +54,19 @@ def _facts(session: "Session", since: datetime) -> dict[str, dict[str, Any]]:
 
 
 def _row(
-    ti: Any, attempt_id: str, user: str | None, facts: dict[str, Any], pool: Pool, queue: str, flavor: str
+    ti: Any,
+    attempt_id: str,
+    user: str | None,
+    facts: dict[str, Any],
+    pool: Pool,
+    queue: str,
+    flavor: str,
+    *,
+    is_over: bool,
 ) -> dict[str, Any]:
     ended, outcome = facts.get("ended_at"), facts.get("outcome")
     evidence = facts.get("evidence")
-    if facts.get("started_at") and not ended and ti.state in _FINISHED and ti.end_date:
+    if facts.get("started_at") and not ended and is_over and ti.end_date:
         ended, outcome = ti.end_date.isoformat(), Outcome.LOST.value
         evidence = f"Airflow finished the task as {ti.state}; its worker reported no end."
     submitted = ti.scheduled_dttm

@@ -62,6 +62,23 @@ def devices() -> None:
         typer.echo(f"  {d.device.device_id}  {d.flavor or 'no flavor':12} {d.state:10} {d.device.model:28} {use}")
 
 
+@app.command()
+def health(
+    component: Annotated[str, typer.Argument(help="metadatabase, scheduler, dag_processor or triggerer")],
+) -> None:
+    """Ask the API server how a part of Airflow is. Ends with 1 unless it is healthy."""
+    import httpx
+
+    try:
+        parts = httpx.get(f"{Settings.from_env().api_url}/api/v2/monitor/health", timeout=8).json()
+    except httpx.HTTPError as error:
+        typer.echo(f"The API server does not answer: {error}", err=True)
+        raise typer.Exit(1) from error
+    status = (parts.get(component) or {}).get("status")
+    typer.echo(f"{component}: {status}")
+    raise typer.Exit(0 if status == "healthy" else 1)
+
+
 def _airflow_changes(pool: Pool, *, dry_run: bool) -> list[str]:
     from airflow.utils.session import create_session
 

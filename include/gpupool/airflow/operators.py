@@ -38,7 +38,8 @@ class GpuJobOperator(BaseOperator):
 
     The job sees its devices and only those (``CUDA_VISIBLE_DEVICES`` by UUID; on CPU cores by affinity), and finds in
     ``GPUPOOL_ARTIFACTS`` a folder that stays the same over its tries. Airflow's pool, slots and weight are filled in
-    by gpupool's cluster policy, and ``retries`` by the queue's retry rule unless given.
+    by gpupool's cluster policy. ``retries`` says how often a job is tried again (default: the queue's retry rule); after
+    which outcomes is always the queue's rule.
     """
 
     is_gpupool_job = True
@@ -57,7 +58,7 @@ class GpuJobOperator(BaseOperator):
         cwd: str | None = None,
         **kwargs: Any,
     ) -> None:
-        self.retries_from_queue = "retries" not in {**(kwargs.get("default_args") or {}), **kwargs}
+        self.left_to_queue = {"retries", "retry_delay"} - {*(kwargs.get("default_args") or {}), *kwargs}
         super().__init__(**kwargs)
         self.gpu_queue = queue
         self.command = command
@@ -140,7 +141,7 @@ class GpuJobOperator(BaseOperator):
         self.log.info("Outcome %s", verdict)
         if verdict.outcome is Outcome.SUCCEEDED:
             return
-        if verdict.outcome in retry_on or not self.retries_from_queue:
+        if verdict.outcome in retry_on:
             raise AirflowException(str(verdict)) from JobFailed(verdict.outcome)
         raise AirflowFailException(str(verdict)) from JobFailed(verdict.outcome)
 

@@ -62,9 +62,20 @@ def _admit(task: Any) -> None:
     task.pool_slots = request.devices
     task.weight_rule = "absolute"
     task.priority_weight = current_pool().queues[request.queue].priority
-    if getattr(task, "retries_from_queue", False):
-        rule = current_pool().queues[request.queue].retry
-        task.retries, task.retry_delay = rule.attempts, rule.delay
+    rule = current_pool().queues[request.queue].retry
+    left = _left_to_queue(task)
+    if "retries" in left:
+        task.retries = rule.attempts
+    if "retry_delay" in left:
+        task.retry_delay = rule.delay
+
+
+def _left_to_queue(task: Any) -> set[str]:
+    """Which retry settings the DAG's author left out; of a mapped task Airflow only tells whether it has retries."""
+    if hasattr(task, "partial_kwargs"):
+        return set() if task.retries else {"retries", "retry_delay"}
+    left: set[str] = task.left_to_queue
+    return left
 
 
 def _asked(task: Any) -> dict[str, Any]:

@@ -16,11 +16,10 @@ _ONE_NODE_TORCH = {
 
 @dataclass(frozen=True)
 class Template:
-    """Defaults of one workload class. ``retries``: None takes the queue's retry rule, a number overrides it."""
+    """Defaults of one workload class; what the job or its queue says comes on top."""
 
     description: str
     env: Mapping[str, str]
-    retries: int | None = None
 
 
 TEMPLATES: Mapping[Workload, Template] = MappingProxyType(
@@ -30,8 +29,8 @@ TEMPLATES: Mapping[Workload, Template] = MappingProxyType(
             "Shorter runs from a base model.", _LIVE | _ONE_NODE_TORCH | {"TOKENIZERS_PARALLELISM": "false"}
         ),
         Workload.BATCH: Template("Scoring and preprocessing that may start over at any time.", _LIVE),
-        Workload.EXPERIMENT: Template("Trying things out; a failure is an answer, so no retry.", _LIVE, retries=0),
+        Workload.EXPERIMENT: Template("Trying things out.", _LIVE),
         Workload.INFERENCE: Template("Serving a model for a while.", _LIVE),
-        Workload.AGENT: Template("Agents that call models.", _LIVE, retries=0),
+        Workload.AGENT: Template("Agents that call models.", _LIVE),
     }
 )

@@ -46,7 +46,7 @@ class NvmlSource:
                 driver, cuda = pynvml.nvmlSystemGetDriverVersion(), _cuda_version()
                 devices = tuple(device for i in range(pynvml.nvmlDeviceGetCount()) for device in _devices(i))
         except pynvml.NVMLError as error:
-            fault = f"NVML does not work on node {self._node}: {error}."
+            fault = f"NVML does not work on node {self._node}: {_said(error)}."
             return NodeReport(self._node, (), cpu_cores=cores, memory_bytes=memory, fault=fault)
         labels = {"nvidia.com/cuda.driver-version.full": driver, "nvidia.com/cuda.runtime-version.full": cuda}
         return NodeReport(self._node, devices, driver, cuda, cores, memory, labels)
@@ -58,7 +58,7 @@ class NvmlSource:
                 return [
                     reading
                     for i in range(pynvml.nvmlDeviceGetCount())
-                    for handle in _allocatable(i)
+                    for handle in _answering(i)
                     if (reading := self._reading(handle)) is not None
                 ]
         except pynvml.NVMLError:
@@ -148,6 +148,14 @@ def _allocatable(index: int) -> list[Any]:
     return instances
 
 
+def _answering(index: int) -> list[Any]:
+    """Like :func:`_allocatable`, but empty for a GPU that is lost; its neighbours are read all the same."""
+    try:
+        return _allocatable(index)
+    except pynvml.NVMLError:
+        return []
+
+
 def _device(index: int, handle: Any) -> Device:
     kind = DeviceKind.MIG if pynvml.nvmlDeviceIsMigDeviceHandle(handle) else DeviceKind.GPU
     model, memory = pynvml.nvmlDeviceGetName(handle), int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
@@ -165,5 +173,9 @@ def _broken(index: int, error: pynvml.NVMLError, handle: Any = None) -> Device:
         device_id = pynvml.nvmlDeviceGetUUID(handle or pynvml.nvmlDeviceGetHandleByIndex(index))
     except pynvml.NVMLError:
         device_id = f"GPU-unknown-{socket.gethostname()}-{index}"
-    fault = f"GPU {index} on node {socket.gethostname()} does not answer: {error}."
+    fault = f"GPU {index} on node {socket.gethostname()} does not answer: {_said(error)}."
     return Device(device_id, index, DeviceKind.GPU, "unknown", None, {KIND_LABEL: DeviceKind.GPU}, fault)
+
+
+def _said(error: pynvml.NVMLError) -> str:
+    return str(error).rstrip(".")
