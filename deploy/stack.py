@@ -11,11 +11,10 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
+import httpx
 import psutil
 from dotenv import dotenv_values
 
@@ -40,12 +39,27 @@ def up() -> None:
     with LOG_FILE.open("w") as log:
         for step in (["airflow", "db", "migrate"], ["gpupool", "apply"]):
             print("$", *step, flush=True)
-            if subprocess.run([BIN / step[0], *step[1:]], env=env, cwd=ROOT, stdout=log, stderr=log).returncode:
+            done = subprocess.run([BIN / step[0], *step[1:]], check=False, env=env, cwd=ROOT, stdout=log, stderr=log)
+            if done.returncode:
                 sys.exit(f"`{' '.join(step)}` failed:\n{_log_tail()}")
     with LOG_FILE.open("a") as log:
-        command = [str(BIN / "honcho"), "--no-colour", "-e", os.devnull, "-f", str(ROOT / "Procfile"), "start"]
+        command = [
+            str(BIN / "honcho"),
+            "--no-colour",
+            "-e",
+            os.devnull,
+            "-f",
+            str(ROOT / "Procfile"),
+            "start",
+        ]
         manager = subprocess.Popen(
-            command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command,
+            env=env,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
     PID_FILE.write_text(str(manager.pid))
     _wait_until_healthy(manager)
@@ -111,9 +125,8 @@ def _wait_until_healthy(manager: "subprocess.Popen[bytes]") -> None:
 
 def _is_healthy() -> bool:
     try:
-        with urllib.request.urlopen(f"{_url()}/api/v2/monitor/health", timeout=5) as answer:
-            health = json.load(answer)
-    except (urllib.error.URLError, OSError, ValueError):
+        health = httpx.get(f"{_url()}/api/v2/monitor/health", timeout=5).json()
+    except (httpx.HTTPError, ValueError):
         return False
     return all((health.get(part) or {}).get("status") == "healthy" for part in COMPONENTS)
 

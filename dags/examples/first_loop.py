@@ -16,9 +16,7 @@ with DAG(
 ):
 
     def run(dag_id: str) -> TriggerDagRunOperator:
-        return TriggerDagRunOperator(
-            task_id=dag_id, trigger_dag_id=dag_id, wait_for_completion=True, poke_interval=3
-        )
+        return TriggerDagRunOperator(task_id=dag_id, trigger_dag_id=dag_id, wait_for_completion=True, poke_interval=3)
 
     jobs = [run("example_nlp_training"), run("example_vision_batch")]
     jobs >> run("gpupool_collect") >> run("gpupool_build") >> run("gpupool_report")

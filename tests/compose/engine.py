@@ -32,9 +32,17 @@ class Docker:
 
     def __call__(self, *arguments: str, timeout_s: float = 600, check: bool = True) -> str:
         done = subprocess.run(
-            ["docker", *arguments], env=self.env, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s
+            ["docker", *arguments],
+            check=False,
+            env=self.env,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
         )
-        assert done.returncode == 0 or not check, f"docker {' '.join(arguments)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        assert done.returncode == 0 or not check, (
+            f"docker {' '.join(arguments)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        )
         return done.stdout
 
 
@@ -47,11 +55,23 @@ def engine() -> Iterator[Docker]:
     socket = f"unix://{folder}/docker.sock"
     with (folder / "log").open("w") as log:
         daemon = subprocess.Popen(
-            ["dockerd", "-H", socket, "--data-root", folder / "data", "--exec-root", folder / "exec", "-p", folder / "pid"],
+            [
+                "dockerd",
+                "-H",
+                socket,
+                "--data-root",
+                folder / "data",
+                "--exec-root",
+                folder / "exec",
+                "-p",
+                folder / "pid",
+            ],
             stdout=log,
             stderr=log,
         )
-    docker = Docker(os.environ | {"DOCKER_HOST": socket, "DOCKER_CONFIG": str(folder / "config"), "DOCKER_BUILDKIT": "0"})
+    docker = Docker(
+        os.environ | {"DOCKER_HOST": socket, "DOCKER_CONFIG": str(folder / "config"), "DOCKER_BUILDKIT": "0"}
+    )
     try:
         end = time.monotonic() + 60
         while "Server Version" not in docker("info", check=False):
@@ -71,7 +91,18 @@ def import_base(docker: Docker, tag: str) -> None:
         archive = Path(folder) / "base.tar"
         shutil.copy(system, archive)
         subprocess.run(
-            ["tar", "--append", "--file", archive, "--transform", "s,^,wheels/,", "-C", wheels, *os.listdir(wheels)], check=True
+            [
+                "tar",
+                "--append",
+                "--file",
+                archive,
+                "--transform",
+                "s,^,wheels/,",
+                "-C",
+                wheels,
+                *(wheel.name for wheel in wheels.iterdir()),
+            ],
+            check=True,
         )
         docker("import", "--change", "ENV PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels", str(archive), tag)
 
@@ -86,7 +117,14 @@ def _compose() -> Path:
             for arguments in (
                 ["mod", "init", "build"],
                 ["get", f"{module}/cmd@{COMPOSE}"],
-                ["build", "-o", "compose", "-ldflags", f"-s -w -X {module}/internal.Version={COMPOSE}", f"{module}/cmd"],
+                [
+                    "build",
+                    "-o",
+                    "compose",
+                    "-ldflags",
+                    f"-s -w -X {module}/internal.Version={COMPOSE}",
+                    f"{module}/cmd",
+                ],
             ):
                 subprocess.run([go, *arguments], cwd=folder, check=True, capture_output=True)
             (folder / "compose").replace(program)
@@ -109,7 +147,14 @@ def _system() -> Path:
     archive = CACHE / f"{SUITE}-{hashlib.sha256(PACKAGES.encode()).hexdigest()[:12]}.tar"
     if not archive.exists():
         with _work() as folder:
-            command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, folder / "root", _mirror()]
+            command = [
+                "debootstrap",
+                "--variant=minbase",
+                f"--include={PACKAGES}",
+                SUITE,
+                folder / "root",
+                _mirror(),
+            ]
             subprocess.run(command, check=True, capture_output=True)
             shutil.rmtree(folder / "root/var/cache/apt/archives", ignore_errors=True)
             subprocess.run(["tar", "--create", "--file", folder / "tar", "-C", folder / "root", "."], check=True)
@@ -132,7 +177,15 @@ def _wheels() -> Path:
         with _work() as work:
             tool = work / "venv"
             subprocess.run([sys.executable, "-m", "venv", tool], check=True)
-            pip = [tool / "bin/pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "-w", work / "wheels"]
+            pip = [
+                tool / "bin/pip",
+                "--disable-pip-version-check",
+                "wheel",
+                "-q",
+                "--no-deps",
+                "-w",
+                work / "wheels",
+            ]
             subprocess.run([*pip, "-r", lock, "setuptools>=77", "wheel"], check=True)
             (work / "wheels").replace(folder)
     return folder

@@ -31,15 +31,32 @@ def docker() -> Iterator[Docker]:
         import_base(it, "gpupool-test-base")
         it("build", "--build-arg", "BASE_IMAGE=gpupool-test-base", "-t", "gpupool:test", ".", timeout_s=900)
         folder = Path(__file__).parent
-        it("build", "--build-arg", "BASE_IMAGE=gpupool-test-base", "-t", "postgres:test", "-f", f"{folder}/postgres.dockerfile", f"{folder}")
-        it.env |= {"GPUPOOL_IMAGE": "gpupool:test", "POSTGRES_IMAGE": "postgres:test", "GPUPOOL_PORT": str(free_port())}
+        it(
+            "build",
+            "--build-arg",
+            "BASE_IMAGE=gpupool-test-base",
+            "-t",
+            "postgres:test",
+            "-f",
+            f"{folder}/postgres.dockerfile",
+            f"{folder}",
+        )
+        it.env |= {
+            "GPUPOOL_IMAGE": "gpupool:test",
+            "POSTGRES_IMAGE": "postgres:test",
+            "GPUPOOL_PORT": str(free_port()),
+        }
         yield it
 
 
 def left_over(docker: Docker) -> list[str]:
     """Containers, volumes and networks of the project."""
     mine = ("--filter", "label=com.docker.compose.project=gpupool", "-q")
-    return [*docker("ps", "-a", *mine).split(), *docker("volume", "ls", *mine).split(), *docker("network", "ls", *mine).split()]
+    return [
+        *docker("ps", "-a", *mine).split(),
+        *docker("volume", "ls", *mine).split(),
+        *docker("network", "ls", *mine).split(),
+    ]
 
 
 def test_the_same_loop_runs_on_postgres_in_containers(docker, tmp_path):
@@ -54,12 +71,17 @@ def test_the_same_loop_runs_on_postgres_in_containers(docker, tmp_path):
         stack = Stack(tmp_path, int(docker.env["GPUPOOL_PORT"]), docker.env)
         stack.log_in()
         (run,) = wait_for(
-            "the first loop", lambda: stack.get("/api/v2/dags/example_first_loop/dagRuns")["dag_runs"], timeout_s=120
+            "the first loop",
+            lambda: stack.get("/api/v2/dags/example_first_loop/dagRuns")["dag_runs"],
+            timeout_s=120,
         )
         tasks = stack.finish("example_first_loop", run["dag_run_id"], timeout_s=420)
         assert {ti["state"] for ti in tasks} == {"success"}
         outcomes = {name: row["outcome"] for name, row in stack.attempts().items()}
-        assert outcomes == {"example_nlp_training/train": "succeeded", "example_vision_batch/score": "succeeded"}
+        assert outcomes == {
+            "example_nlp_training/train": "succeeded",
+            "example_vision_batch/score": "succeeded",
+        }
         assert "nlp-training" in stack.api.get("/gpupool/report").text
     except AssertionError:
         print(docker("compose", "logs", "--tail", "60", check=False))

@@ -101,7 +101,9 @@ class Stack:
     def guardians(self) -> list[psutil.Process]:
         """Guardians of this stack's jobs."""
         manager = psutil.Process(int((self.home / "stack.pid").read_text()))
-        below = [p.as_dict(["pid", "cmdline"], ad_value=[]) for p in manager.children(recursive=True)]  # zombies have none
+        below = [
+            p.as_dict(["pid", "cmdline"], ad_value=[]) for p in manager.children(recursive=True)
+        ]  # zombies have none
         return [psutil.Process(p["pid"]) for p in below if "guardian.py" in " ".join(p["cmdline"] or [])]
 
 
@@ -136,5 +138,7 @@ def running(home: Path, pool_file: Path, dags: Path, **env: str) -> Iterator[Sta
 
 
 def _stack_command(word: str, env: dict[str, str]) -> None:
-    done = subprocess.run([sys.executable, ROOT / "deploy/stack.py", word], env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, ROOT / "deploy/stack.py", word], check=False, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr

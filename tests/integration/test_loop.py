@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -35,7 +36,9 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     database = postgres() if request.param == "postgres" else nullcontext()
     with database as address:
         env = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": address} if address else {}
-        with running(folder / "home", folder / "pool.yaml", folder / "dags", TEST_FACTS=str(folder / "facts"), **env) as it:
+        with running(
+            folder / "home", folder / "pool.yaml", folder / "dags", TEST_FACTS=str(folder / "facts"), **env
+        ) as it:
             yield it
 
 
@@ -62,7 +65,10 @@ def test_twenty_jobs_over_two_devices_never_overlap(stack):
         for ti in stack.finish(dag_id, run_id):
             assert (ti["state"], ti["try_number"]) == ("success", 1)
             pools[dag_id].add((ti["pool"], ti["pool_slots"], ti["queue"]))
-    assert pools == {"many_red": {("red-train.cpu", 1, "default")}, "many_blue": {("blue-batch.cpu", 1, "default")}}
+    assert pools == {
+        "many_red": {("red-train.cpu", 1, "default")},
+        "many_blue": {("blue-batch.cpu", 1, "default")},
+    }
     facts = [json.loads(path.read_text()) for path in (stack.home.parent / "facts").glob("*.json")]
     assert len(facts) == 20
     held = defaultdict(list)
@@ -72,13 +78,16 @@ def test_twenty_jobs_over_two_devices_never_overlap(stack):
     assert len(held) == 2
     for spans in held.values():
         spans.sort()
-        assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     assert locks(stack).holders() == {}
 
 
 def test_a_function_runs_on_its_device_and_its_result_goes_on(stack):
     run_id = stack.start("function")
-    assert {ti["task_id"]: ti["state"] for ti in stack.finish("function", run_id)} == {"train": "success", "use": "success"}
+    assert {ti["task_id"]: ti["state"] for ti in stack.finish("function", run_id)} == {
+        "train": "success",
+        "use": "success",
+    }
     result = stack.get(f"/api/v2/dags/function/dagRuns/{run_id}/taskInstances/use/xcomEntries/return_value")
     assert result["value"] == "function at 0.1"
     assert (stack.home / "artifacts/function" / run_id / "train/model.txt").read_text() == "function"
@@ -99,7 +108,10 @@ def test_outcomes_and_retries_follow_the_rule(stack):
     assert facts["fails/oom"]["evidence"] == "CUDA out of memory. Tried 2 GiB"
     assert facts["fails/slow"]["outcome"] == "stopped.timeout"
     tries = [row for row in stack.get("/gpupool/attempts", since="2020-01-01T00:00:00Z") if row["task_id"] == "flaky"]
-    assert sorted((row["try_number"], row["outcome"]) for row in tries) == [(1, "failed.network"), (2, "succeeded")]
+    assert sorted((row["try_number"], row["outcome"]) for row in tries) == [
+        (1, "failed.network"),
+        (2, "succeeded"),
+    ]
 
 
 def outcome_of(stack: Stack, run_id: str) -> str | None:
@@ -132,7 +144,9 @@ def test_kill_9_of_the_worker_frees_the_lease_and_leaves_no_child(stack):
 def test_a_user_who_stops_a_job_gets_its_checkpoint_and_the_device_back(stack):
     run_id, guardian = begin_long(stack)
     below = [guardian, *guardian.children(recursive=True)]
-    stack.api.patch(f"/api/v2/dags/long/dagRuns/{run_id}/taskInstances/job", json={"new_state": "failed"}).raise_for_status()
+    stack.api.patch(
+        f"/api/v2/dags/long/dagRuns/{run_id}/taskInstances/job", json={"new_state": "failed"}
+    ).raise_for_status()
     _, alive = psutil.wait_procs(below, timeout=15)
     assert alive == []
     assert locks(stack).holders() == {}
@@ -189,12 +203,17 @@ def test_building_again_changes_no_row(stack):
     time.sleep(1)
     stack.run("gpupool_build")
     assert lake.scan(JOB_USAGE).sort("attempt_id").collect().equals(jobs)
-    assert lake.scan(DEVICE_HOUR).collect().join(before, on=before.columns, how="semi", nulls_equal=True).height == before.height
+    assert (
+        lake.scan(DEVICE_HOUR).collect().join(before, on=before.columns, how="semi", nulls_equal=True).height
+        == before.height
+    )
 
 
 def test_a_changed_pool_file_moves_the_pools_and_is_audited(stack):
     file = stack.home.parent / "pool.yaml"
-    file.write_text((POOL_TEXT + TELEMETRY).replace("      h100: {nominal: 8}\n", "").replace("priority: 200", "priority: 250"))
+    file.write_text(
+        (POOL_TEXT + TELEMETRY).replace("      h100: {nominal: 8}\n", "").replace("priority: 200", "priority: 250")
+    )
     stack.run("gpupool_inventory")
     pools = {pool["name"]: pool for pool in stack.get("/api/v2/pools")["pools"]}
     assert "red-train.h100" not in pools

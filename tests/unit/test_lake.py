@@ -39,7 +39,11 @@ def test_overlapping_batches_leave_each_row_once(tmp_path):
 
 def test_upsert_changes_only_what_differs(tmp_path):
     lake = Lake(str(tmp_path))
-    row = {name: None for name in JOB_ATTEMPT.schema} | {"attempt_id": "a", "date": T0.date(), "device_ids": ["x"]}
+    row = dict.fromkeys(JOB_ATTEMPT.schema) | {
+        "attempt_id": "a",
+        "date": T0.date(),
+        "device_ids": ["x"],
+    }
     frame = pl.DataFrame([row], schema=dict(JOB_ATTEMPT.schema))
     lake.upsert(JOB_ATTEMPT, frame)
     version = lake.version(JOB_ATTEMPT)
@@ -53,7 +57,7 @@ def test_replace_touches_its_range_only(tmp_path):
     lake = Lake(str(tmp_path))
 
     def hours(*numbers: int, used: float) -> pl.DataFrame:
-        row = {name: None for name in DEVICE_HOUR.schema} | {"device_id": "d", "utilization_percent": used}
+        row = dict.fromkeys(DEVICE_HOUR.schema) | {"device_id": "d", "utilization_percent": used}
         rows = [row | {"hour": T0 + timedelta(hours=n), "date": T0.date()} for n in numbers]
         return pl.DataFrame(rows, schema=dict(DEVICE_HOUR.schema))
 
@@ -76,7 +80,10 @@ print(Lake(sys.argv[1]).insert_new(DEVICE_SAMPLE, frame), flush=True)
 
 def writer(root, count: int) -> "subprocess.Popen[str]":
     process = subprocess.Popen(
-        [sys.executable, "-c", _WRITER, str(root), str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _WRITER, str(root), str(count)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     process.stdout.readline()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -35,7 +36,7 @@ def test_two_jobs_never_share_a_device(locks):
 
 def test_all_or_none_and_the_error_says_who_holds(locks):
     locks.acquire(DEVICES, 1, holder("a"), timeout_s=1)
-    with pytest.raises(NoFreeDevice, match="dag/run/b needs 2 of 2 devices .* GPU-0 by dag/run/a"):
+    with pytest.raises(NoFreeDevice, match=r"dag/run/b needs 2 of 2 devices .* GPU-0 by dag/run/a"):
         locks.acquire(DEVICES, 2, holder("b"), timeout_s=0)
     assert locks.acquire(DEVICES, 1, holder("c"), timeout_s=1).device_ids == ("GPU-1",)
 
@@ -48,7 +49,7 @@ def test_release_frees(locks):
 
 def test_no_second_copy_of_a_job_while_the_first_still_ends(locks):
     first = locks.acquire(DEVICES, 1, holder("a"), timeout_s=1)
-    with pytest.raises(NoFreeDevice, match="earlier attempt|GPU-0 by dag/run/a"):
+    with pytest.raises(NoFreeDevice, match=r"earlier attempt|GPU-0 by dag/run/a"):
         locks.acquire(DEVICES, 1, holder("a"), timeout_s=0)
     first.release()
     locks.acquire(DEVICES, 1, holder("a"), timeout_s=0)
@@ -83,7 +84,7 @@ def test_many_contending_processes_never_overlap(tmp_path):
     assert Counter(device for device, _, _ in spans).total() == 24
     for device in DEVICES:
         held = sorted((start, end) for name, start, end in spans if name == device)
-        assert all(end <= start for (_, end), (start, _) in zip(held, held[1:], strict=False))
+        assert all(end <= start for (_, end), (start, _) in pairwise(held))
 
 
 _WORKER = """
@@ -114,7 +115,11 @@ def _tree_of(command: str, folder: Path) -> tuple["subprocess.Popen[str]", list[
 @pytest.mark.parametrize("victim", ["worker", "guardian"])
 @pytest.mark.parametrize(
     "command",
-    ["echo ready; sleep 300", "trap '' TERM; echo ready; sleep 300 & wait; sleep 300", "sleep 300 & echo ready; wait"],
+    [
+        "echo ready; sleep 300",
+        "trap '' TERM; echo ready; sleep 300 & wait; sleep 300",
+        "sleep 300 & echo ready; wait",
+    ],
 )
 def test_kill_9_frees_the_lease_and_leaves_no_process(tmp_path, victim, command):
     worker, below = _tree_of(command, tmp_path)

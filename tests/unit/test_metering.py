@@ -35,7 +35,9 @@ def samples(*rows: tuple[float, float | None, str | None], device: str = "d") ->
 
 
 def hours(frame: pl.LazyFrame, end: float = 7200) -> list[dict]:
-    built = device_hour(frame, FLAVORS, start=T0, end=T0 + timedelta(seconds=end), max_gap=GAP).collect(engine="streaming")
+    built = device_hour(frame, FLAVORS, start=T0, end=T0 + timedelta(seconds=end), max_gap=GAP).collect(
+        engine="streaming"
+    )
     return DEVICE_HOUR.conform(built).to_dicts()
 
 
@@ -74,7 +76,14 @@ def test_of_allocated_time_only_the_allocated_part_counts():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(-400, 8000), st.floats(0, 100)), min_size=1, max_size=40, unique_by=lambda r: r[0]))
+@given(
+    st.lists(
+        st.tuples(st.integers(-400, 8000), st.floats(0, 100)),
+        min_size=1,
+        max_size=40,
+        unique_by=lambda r: r[0],
+    )
+)
 def test_covered_time_is_never_more_than_the_clock_and_means_stay_in_range(rows):
     built = hours(samples(*((s, u, None) for s, u in rows)))
     assert sum(h["covered_seconds"] for h in built) <= 7200

@@ -29,7 +29,18 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nvml")
     source = Path(__file__).parent.parent / "fake_nvml/nvml.c"
     subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-O1", "-o", folder / "libnvidia-ml.so.1", source],
+        [
+            "gcc",
+            "-shared",
+            "-fPIC",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-O1",
+            "-o",
+            folder / "libnvidia-ml.so.1",
+            source,
+        ],
         check=True,
     )
     return folder
@@ -56,7 +67,12 @@ def ids(result: dict) -> list[str]:
 def test_devices_are_discovered_with_uuid_model_memory_driver_and_cuda(machine):
     result = machine("driver 575.57", "cuda 12090", f"gpu GPU-1 {H100} {GIB80}", f"gpu GPU-2 NVIDIA_A10 {GIB10}")
     report = result["report"]
-    assert (result["source"], report["driver"], report["cuda"], ids(result)) == ("nvml", "575.57", "12.9", ["GPU-1", "GPU-2"])
+    assert (result["source"], report["driver"], report["cuda"], ids(result)) == (
+        "nvml",
+        "575.57",
+        "12.9",
+        ["GPU-1", "GPU-2"],
+    )
     first = report["devices"][0]
     assert (first["model"], first["memory_bytes"], first["kind"]) == ("NVIDIA H100 80GB HBM3", GIB80, "gpu")
     assert first["labels"]["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
@@ -75,7 +91,12 @@ def test_values_change_over_time_and_the_holder_is_noted(machine):
 
 def test_mig_instances_are_the_devices_and_lack_utilization(machine):
     name = f"{H100}_MIG_1g.10gb"
-    result = machine(f"gpu GPU-1 {H100} {GIB80} mig", f"mig MIG-a {name} {GIB10}", f"mig MIG-b {name} {GIB10}", f"gpu GPU-2 {H100} {GIB80}")
+    result = machine(
+        f"gpu GPU-1 {H100} {GIB80} mig",
+        f"mig MIG-a {name} {GIB10}",
+        f"mig MIG-b {name} {GIB10}",
+        f"gpu GPU-2 {H100} {GIB80}",
+    )
     assert ids(result) == ["MIG-a", "MIG-b", "GPU-2"]
     assert [d["kind"] for d in result["report"]["devices"]] == ["mig", "mig", "gpu"]
     row = next(row for row in result["rows"] if row["device_id"] == "MIG-a")
@@ -98,7 +119,9 @@ def test_a_lost_gpu_is_a_fault_and_its_neighbour_goes_on(machine):
     assert {row["device_id"] for row in result["rows"]} == {"GPU-2"}
 
 
-@pytest.mark.parametrize(("code", "words"), [(18, "NVML/RM version mismatch"), (9, "Driver Not Loaded"), (999, "Unknown Error")])
+@pytest.mark.parametrize(
+    ("code", "words"), [(18, "NVML/RM version mismatch"), (9, "Driver Not Loaded"), (999, "Unknown Error")]
+)
 def test_a_driver_that_does_not_start_is_the_nodes_fault(machine, code, words):
     result = machine(f"init {code}", f"gpu GPU-1 {H100} {GIB80}")
     assert result["source"] == "nvml"

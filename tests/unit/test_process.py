@@ -23,16 +23,18 @@ def run(tmp_path: Path):
     """Run a bash command as a job; ``stop_after`` seconds ask it to stop."""
 
     def go(command: str, *, device: Device = GPU, runtime: float = 60, stop_after: float | None = None, env=None):
-        lease = DeviceLocks(tmp_path / "locks").acquire(
-            [device.device_id], 1, Holder("a", "d/r/t", "q"), timeout_s=5
-        )
+        lease = DeviceLocks(tmp_path / "locks").acquire([device.device_id], 1, Holder("a", "d/r/t", "q"), timeout_s=5)
         spec = JobSpec(["bash", "-c", command], tmp_path, timedelta(seconds=runtime), timedelta(seconds=1), env or {})
         job, lines = ProcessJob(spec, [device], lease), []
         job.start()
         if stop_after is not None:
             time.sleep(stop_after)
             job.stop("user")
-        return job.wait(lambda line: lines.append((time.monotonic(), line))), [line for _, line in lines], lines
+        return (
+            job.wait(lambda line: lines.append((time.monotonic(), line))),
+            [line for _, line in lines],
+            lines,
+        )
 
     return go
 
@@ -53,7 +55,10 @@ def test_the_job_sees_its_devices_and_no_secret(run, monkeypatch):
 
 
 def test_a_cpu_job_sees_no_gpu_and_runs_on_its_core_only(run):
-    _, lines, _ = run("grep Cpus_allowed_list /proc/self/status; echo [$CUDA_VISIBLE_DEVICES]; echo $OMP_NUM_THREADS", device=CORE)
+    _, lines, _ = run(
+        "grep Cpus_allowed_list /proc/self/status; echo [$CUDA_VISIBLE_DEVICES]; echo $OMP_NUM_THREADS",
+        device=CORE,
+    )
     assert lines == [f"Cpus_allowed_list:\t{CORE.index}", "[]", "1"]
 
 

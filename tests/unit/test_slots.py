@@ -54,7 +54,11 @@ def test_applying_twice_changes_nothing(pool):
 
 
 def test_what_shrinks_comes_before_what_grows():
-    wanted = [QueuePool("a.cpu", 4, "gpupool: a"), QueuePool("b.cpu", 1, "gpupool: b"), QueuePool("c.cpu", 2, "gpupool: c")]
+    wanted = [
+        QueuePool("a.cpu", 4, "gpupool: a"),
+        QueuePool("b.cpu", 1, "gpupool: b"),
+        QueuePool("c.cpu", 2, "gpupool: c"),
+    ]
     changes = pool_changes([live("a.cpu", 1), live("b.cpu", 6)], wanted)
     assert steps(changes) == [("shrink", "b.cpu", 1), ("create", "c.cpu", 2), ("grow", "a.cpu", 4)]
 

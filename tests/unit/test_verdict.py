@@ -11,7 +11,9 @@ from gpupool.pool.outcomes import Outcome
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def ending(code: int | None = 1, *tail: str, signal: int | None = None, stopped: str | None = None, oom: int = 0) -> Ending:
+def ending(
+    code: int | None = 1, *tail: str, signal: int | None = None, stopped: str | None = None, oom: int = 0
+) -> Ending:
     return Ending(code, signal, stopped, NOW, NOW, oom_kills=oom, tail=tail)
 
 
@@ -54,7 +56,9 @@ def test_the_evidence_is_the_line_that_decided():
 
 
 def test_the_cause_wins_over_what_follows_from_it():
-    verdict = judge(ending(1, "Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus", "NCCL error: unhandled system error"))
+    verdict = judge(
+        ending(1, "Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus", "NCCL error: unhandled system error")
+    )
     assert verdict.outcome is Outcome.FAILED_HARDWARE
 
 

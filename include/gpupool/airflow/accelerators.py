@@ -10,7 +10,12 @@ _RESOURCE = re.compile(
     r"habana\.ai/gaudi|google\.com/tpu|cambricon\.com/\w+|\w+\.com/(vgpu|gpu-count)",
     re.IGNORECASE,
 )
-_VISIBLE = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_VISIBLE = (
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+)
 _SPECS = (
     "container_resources",
     "executor_config",

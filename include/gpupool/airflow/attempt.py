@@ -67,16 +67,16 @@ class Attempt:
         mapped = f"[{self.map_index}]" if self.map_index >= 0 else ""
         return f"{self.dag_id}/{self.run_id}/{self.task_id}{mapped}"
 
-    def lease(
-        self, pool: Pool, settings: Settings, *, on_wait: Callable[[str], None]
-    ) -> tuple[list[Device], Lease]:
+    def lease(self, pool: Pool, settings: Settings, *, on_wait: Callable[[str], None]) -> tuple[list[Device], Lease]:
         """Take the devices on this node. Raises NoFreeDevice if it has too few, or they stay busy too long."""
         from gpupool.telemetry.local import local_source
 
         report = local_source().discover()
         self.facts["node"] = report.node
         ledger = merge(pool, [report], {})
-        usable = {d.device.device_id: d.device for d in ledger.devices if d.is_schedulable and d.flavor == self.request.flavor}
+        usable = {
+            d.device.device_id: d.device for d in ledger.devices if d.is_schedulable and d.flavor == self.request.flavor
+        }
         if len(usable) < self.request.devices:
             why = next((node.why for node in ledger.nodes if node.why), "It has no more of this flavor.")
             raise NoFreeDevice(
@@ -101,7 +101,10 @@ class Attempt:
 
     def opened(self, devices: Sequence[Device]) -> None:
         """The job runs from now on these devices."""
-        self.facts |= {"device_ids": [d.device_id for d in devices], "started_at": datetime.now(UTC).isoformat()}
+        self.facts |= {
+            "device_ids": [d.device_id for d in devices],
+            "started_at": datetime.now(UTC).isoformat(),
+        }
         self._keep()
 
     def closed(self, verdict: Verdict, ending: Ending | None) -> None:

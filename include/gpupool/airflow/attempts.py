@@ -15,6 +15,16 @@ from gpupool.pool.request import pool_name
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
+_WORKER_FACTS = (
+    "node",
+    "started_at",
+    "ended_at",
+    "outcome",
+    "evidence",
+    "exit_code",
+    "max_rss_bytes",
+    "cpu_seconds",
+)
 _FINISHED = ("success", "failed", "skipped", "upstream_failed", "removed")
 
 
@@ -30,7 +40,10 @@ def read_attempts(session: "Session", pool: Pool, since: datetime) -> Iterator[d
 
     places = {pool_name(name, flavor): (name, flavor) for name, queue in pool.queues.items() for flavor in queue.quota}
     facts = _facts(session, since)
-    for model, id_column in ((TaskInstance, TaskInstance.id), (TaskInstanceHistory, TaskInstanceHistory.task_instance_id)):
+    for model, id_column in (
+        (TaskInstance, TaskInstance.id),
+        (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
+    ):
         rows = session.execute(
             select(model, id_column, DagRun.triggering_user_name)
             .join(DagRun, (DagRun.dag_id == model.dag_id) & (DagRun.run_id == model.run_id))
@@ -38,9 +51,18 @@ def read_attempts(session: "Session", pool: Pool, since: datetime) -> Iterator[d
             .where(model.scheduled_dttm.is_not(None))
         ).all()
         for ti, attempt_id, user in rows:
-            queue, flavor = places[ti.pool]
+            stored = facts.get(str(attempt_id), {})
             is_over = model is TaskInstanceHistory or ti.state in _FINISHED
-            yield _row(ti, str(attempt_id), user, facts.get(str(attempt_id), {}), pool, queue, flavor, is_over=is_over)
+            queue, flavor = places[ti.pool]
+            yield {
+                **_identity(ti, str(attempt_id), user),
+                "team": pool.queues[queue].team,
+                "workload": pool.queues[queue].workload.value,
+                **stored,
+                **_end(ti, stored, is_over=is_over),
+                "queue": queue,
+                "flavor": flavor,
+            }
 
 
 def _facts(session: "Session", since: datetime) -> dict[str, dict[str, Any]]:
@@ -53,46 +75,31 @@ def _facts(session: "Session", since: datetime) -> dict[str, dict[str, Any]]:
     return {key.removeprefix(STORE_PREFIX): json.loads(value) for key, value in rows}
 
 
-def _row(
-    ti: Any,
-    attempt_id: str,
-    user: str | None,
-    facts: dict[str, Any],
-    pool: Pool,
-    queue: str,
-    flavor: str,
-    *,
-    is_over: bool,
-) -> dict[str, Any]:
-    ended, outcome = facts.get("ended_at"), facts.get("outcome")
-    evidence = facts.get("evidence")
-    if facts.get("started_at") and not ended and is_over and ti.end_date:
-        ended, outcome = ti.end_date.isoformat(), Outcome.LOST.value
-        evidence = f"Airflow finished the task as {ti.state}; its worker reported no end."
-    submitted = ti.scheduled_dttm
+def _identity(ti: Any, attempt_id: str, user: str | None) -> dict[str, Any]:
+    """What Airflow knows of an attempt, and blanks for what only its worker can tell."""
     return {
-        "date": submitted.date().isoformat(),
+        "date": ti.scheduled_dttm.date().isoformat(),
         "attempt_id": attempt_id,
         "dag_id": ti.dag_id,
         "run_id": ti.run_id,
         "task_id": ti.task_id,
         "map_index": ti.map_index,
-        "try_number": facts.get("try_number", ti.try_number),
+        "try_number": ti.try_number,
         "user": user,
-        "team": facts.get("team", pool.queues[queue].team),
-        "queue": queue,
-        "workload": facts.get("workload", pool.queues[queue].workload.value),
-        "flavor": flavor,
         "devices": ti.pool_slots,
-        "device_ids": facts.get("device_ids", []),
-        "node": facts.get("node"),
         "airflow_state": ti.state,
-        "submitted_at": submitted.isoformat(),
-        "started_at": facts.get("started_at"),
-        "ended_at": ended,
-        "outcome": outcome,
-        "evidence": evidence,
-        "exit_code": facts.get("exit_code"),
-        "max_rss_bytes": facts.get("max_rss_bytes"),
-        "cpu_seconds": facts.get("cpu_seconds"),
+        "submitted_at": ti.scheduled_dttm.isoformat(),
+        "device_ids": [],
+        **dict.fromkeys(_WORKER_FACTS),
+    }
+
+
+def _end(ti: Any, stored: dict[str, Any], *, is_over: bool) -> dict[str, Any]:
+    """The end of an attempt that Airflow finished and whose worker never did."""
+    if not is_over or not stored.get("started_at") or stored.get("ended_at") or ti.end_date is None:
+        return {}
+    return {
+        "ended_at": ti.end_date.isoformat(),
+        "outcome": Outcome.LOST.value,
+        "evidence": f"Airflow finished the task as {ti.state}; its worker reported no end.",
     }

@@ -40,7 +40,9 @@ class ApiClient:
         except httpx.HTTPError as error:
             raise ApiError(f"{method} {self._settings.api_url}{path} failed: {error}. Is the API server up?") from error
         if answer.is_error:
-            raise ApiError(f"{method} {self._settings.api_url}{path} answered {answer.status_code}: {answer.text[:500]}")
+            raise ApiError(
+                f"{method} {self._settings.api_url}{path} answered {answer.status_code}: {answer.text[:500]}"
+            )
         return answer.json()
 
     def _credentials(self) -> dict[str, str]:

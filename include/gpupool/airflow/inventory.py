@@ -35,8 +35,6 @@ def remembered(lake: Lake) -> KnownDevices:
     return known
 
 
-
-
 def snapshot_rows(ledger: Ledger, at: datetime) -> pl.DataFrame:
     """The ledger as rows of table ``inventory_snapshot``."""
     rows = [

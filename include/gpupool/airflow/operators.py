@@ -1,6 +1,5 @@
 """``GpuJobOperator``: the one entrance for jobs that need devices."""
 
-import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -38,12 +37,12 @@ class GpuJobOperator(BaseOperator):
 
     The job sees its devices and only those (``CUDA_VISIBLE_DEVICES`` by UUID; on CPU cores by affinity), and finds in
     ``GPUPOOL_ARTIFACTS`` a folder that stays the same over its tries. Airflow's pool, slots and weight are filled in
-    by gpupool's cluster policy. ``retries`` says how often a job is tried again (default: the queue's retry rule); after
-    which outcomes is always the queue's rule.
+    by gpupool's cluster policy. ``retries`` says how often a job is tried again (default: the queue's retry rule);
+    after which outcomes is always the queue's rule.
     """
 
     is_gpupool_job = True
-    template_fields: Sequence[str] = ("command", "env", "cwd")
+    template_fields: ClassVar[Sequence[str]] = ("command", "env", "cwd")
     ui_color = "#e6f4ea"
 
     def __init__(
@@ -115,7 +114,7 @@ class GpuJobOperator(BaseOperator):
         artifacts = attempt.artifacts(settings)
         spec = JobSpec(
             command=command,
-            cwd=Path(self.cwd or (self.dag.folder if self.dag else os.getcwd())),
+            cwd=Path(self.cwd or (self.dag.folder if self.dag else Path.cwd())),
             max_runtime=request.max_runtime,
             grace=rules.grace,
             env={
@@ -133,9 +132,7 @@ class GpuJobOperator(BaseOperator):
         ending = self._job.wait(self.log.info)
         self._end(attempt, judge(ending), rules.retry.on, ending)
 
-    def _end(
-        self, attempt: "Attempt", verdict: Any, retry_on: Sequence[Outcome], ending: Any = None
-    ) -> None:
+    def _end(self, attempt: "Attempt", verdict: Any, retry_on: Sequence[Outcome], ending: Any = None) -> None:
         """Keep the facts, then end the task: well, for another try, or for good."""
         attempt.closed(verdict, ending)
         self.log.info("Outcome %s", verdict)
@@ -149,7 +146,7 @@ class GpuJobOperator(BaseOperator):
 class SubmittedJobOperator(GpuJobOperator):
     """The job of a form DAG: what it runs, and on what, stands in the run's parameters."""
 
-    template_fields: ClassVar[Sequence[str]] = ()
+    template_fields = ()
 
     def _request(self, context: "Context") -> Request:
         pool, dag_id = current_pool(), context["dag"].dag_id
@@ -158,5 +155,3 @@ class SubmittedJobOperator(GpuJobOperator):
 
     def _command(self, context: "Context", folder: Path) -> list[str]:  # noqa: ARG002
         return ["bash", "-c", context["params"]["command"]]
-
-

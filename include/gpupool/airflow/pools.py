@@ -33,10 +33,8 @@ def _live_pools(session: "Session") -> list[LivePool]:
     from airflow.utils.state import State
 
     unfinished = or_(TaskInstance.state.is_(None), TaskInstance.state.in_([s for s in State.unfinished if s]))
-    jobs = dict(
-        session.execute(
-            select(TaskInstance.pool, func.count()).where(unfinished).group_by(TaskInstance.pool)
-        ).all()
+    jobs: dict[str, int] = dict(
+        session.execute(select(TaskInstance.pool, func.count()).where(unfinished).group_by(TaskInstance.pool)).all()
     )
     rows = session.execute(select(AirflowPool.pool, AirflowPool.slots, AirflowPool.description)).all()
     return [LivePool(name, slots, description or "", jobs.get(name, 0)) for name, slots, description in rows]
@@ -61,7 +59,10 @@ def _apply(session: "Session", change: PoolChange, who: str) -> None:
     if change.action == "create":
         session.add(
             AirflowPool(
-                pool=change.pool, slots=change.slots_after, description=change.description, include_deferred=True
+                pool=change.pool,
+                slots=change.slots_after,
+                description=change.description,
+                include_deferred=True,
             )
         )
     elif change.action == "delete":
@@ -73,7 +74,12 @@ def _apply(session: "Session", change: PoolChange, who: str) -> None:
             .values(slots=change.slots_after, description=change.description, include_deferred=True)
         )
     if change.action != "describe":  # how many wait is no news for an audit
-        facts = {"pool": change.pool, "before": change.slots_before, "after": change.slots_after, "why": change.reason}
+        facts = {
+            "pool": change.pool,
+            "before": change.slots_before,
+            "after": change.slots_after,
+            "why": change.reason,
+        }
         session.add(Log(event=f"gpupool_{change.action}", owner=who, extra=json.dumps(facts)))
     session.flush()
 
@@ -81,7 +87,8 @@ def _apply(session: "Session", change: PoolChange, who: str) -> None:
 def as_lines(changes: Sequence[PoolChange]) -> list[str]:
     """The steps as people read them."""
     return [
-        f"{c.action:8} {c.pool:32} {_slots(c.slots_before):>5} -> {_slots(c.slots_after):>5}  {c.reason}" for c in changes
+        f"{c.action:8} {c.pool:32} {_slots(c.slots_before):>5} -> {_slots(c.slots_after):>5}  {c.reason}"
+        for c in changes
     ]
 
 

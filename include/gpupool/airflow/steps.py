@@ -62,7 +62,9 @@ def collect() -> dict[str, int]:
         attempts=lambda: {device: holder.attempt_id for device, holder in locks.holders().items()},
     )
     if not rows:
-        raise BadBatch(f"No device of node {report.node} answered. {report.fault or 'See its devices in the inventory.'}")
+        raise BadBatch(
+            f"No device of node {report.node} answered. {report.fault or 'See its devices in the inventory.'}"
+        )
     judgement = judge(rows, now=datetime.now(UTC), memory_bytes={d.device_id: d.memory_bytes for d in report.devices})
     lake = Lake(settings.lake)
     quarantined = lake.insert_new(QUARANTINE, judgement.bad)
@@ -86,7 +88,11 @@ def build(hours: int = 3) -> dict[str, int]:
     lake.upsert(JOB_ATTEMPT, _attempt_frame(attempts))
     samples = lake.scan(DEVICE_SAMPLE)
     hourly = device_hour(
-        samples.filter(pl.col("sampled_at") >= start - max_gap), _flavors(lake), start=start, end=now, max_gap=max_gap
+        samples.filter(pl.col("sampled_at") >= start - max_gap),
+        _flavors(lake),
+        start=start,
+        end=now,
+        max_gap=max_gap,
     ).collect(engine="streaming")
     lake.replace(DEVICE_HOUR, hourly, start, start + timedelta(hours=hours + 1))
     ours = lake.scan(JOB_ATTEMPT).filter(pl.col("attempt_id").is_in([a["attempt_id"] for a in attempts]))
@@ -117,20 +123,16 @@ def report() -> str:
 def _attempt_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
     times = ("submitted_at", "started_at", "ended_at")
     schema = dict(JOB_ATTEMPT.schema)
-    text = {name: pl.String for name in ("date", *times)}
+    text = dict.fromkeys(("date", *times), pl.String)
     return pl.DataFrame(rows, schema={**schema, **text}).with_columns(
-        pl.col("date").str.to_date(), *(pl.col(name).str.to_datetime(time_unit="us", time_zone="UTC") for name in times)
+        pl.col("date").str.to_date(),
+        *(pl.col(name).str.to_datetime(time_unit="us", time_zone="UTC") for name in times),
     )
 
 
 def _flavors(lake: Lake) -> pl.LazyFrame:
     """Each device's flavor as last snapshotted."""
-    return (
-        lake.scan(INVENTORY_SNAPSHOT)
-        .sort("snapshot_at")
-        .group_by("device_id")
-        .agg(flavor=pl.col("flavor").last())
-    )
+    return lake.scan(INVENTORY_SNAPSHOT).sort("snapshot_at").group_by("device_id").agg(flavor=pl.col("flavor").last())
 
 
 def _prices() -> pl.LazyFrame:

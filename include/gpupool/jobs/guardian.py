@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -56,7 +57,13 @@ class _Run:
             )
         except OSError as error:
             print(f"{error.strerror}: {error.filename}", file=sys.stderr, flush=True)
-            return {"exit_code": 127, "signal": None, "stopped": None, "started": started, "ended": time.time()}
+            return {
+                "exit_code": 127,
+                "signal": None,
+                "stopped": None,
+                "started": started,
+                "ended": time.time(),
+            }
         status, usage = self._wait(job)
         _kill_descendants()
         code = os.waitstatus_to_exitcode(status)
@@ -121,10 +128,8 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _signal_group(group: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(group, number)
-    except ProcessLookupError:
-        pass
 
 
 def _kill_descendants() -> None:
@@ -132,10 +137,8 @@ def _kill_descendants() -> None:
     while True:
         for pid in _children(os.getpid()):
             for number in (*_tree(pid), pid):
-                try:
+                with suppress(ProcessLookupError):
                     os.kill(number, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:

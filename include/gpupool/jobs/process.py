@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from gpupool.jobs.leases import Lease
 from gpupool.pool.inventory import Device, DeviceKind
@@ -90,7 +92,7 @@ class ProcessJob:
         if self._guardian is None or self._guardian.stdout is None:
             raise RuntimeError("the job was not started")
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        with open(self._guardian.stdout.fileno(), errors="replace", closefd=False) as output:  # noqa: PTH123
+        with open(self._guardian.stdout.fileno(), errors="replace", closefd=False) as output:
             for raw in output:
                 line = raw.rstrip("\n")[:_MAX_LINE]
                 tail.append(line)
@@ -104,10 +106,8 @@ class ProcessJob:
 
     def stop(self, reason: str) -> None:
         """Ask for a graceful stop: SIGTERM, grace, SIGKILL. Returns at once; ``wait`` tells the end."""
-        try:
+        with suppress(BrokenPipeError):  # it may just have ended by itself
             self._say(reason)
-        except BrokenPipeError:
-            pass  # it has just ended by itself
 
     def _say(self, line: str) -> None:
         if self._guardian is not None and self._guardian.stdin is not None:
@@ -148,12 +148,6 @@ def _inherited(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if not name.startswith(_SECRET_PREFIXES)}
 
 
-def _ending(report: Mapping[str, object], tail: tuple[str, ...]) -> Ending:
-    facts = dict(report)
-    started, ended = facts.pop("started"), facts.pop("ended")
-    return Ending(
-        **facts,  # type: ignore[arg-type] - the guardian writes exactly these names
-        started_at=datetime.fromtimestamp(float(str(started)), UTC),
-        ended_at=datetime.fromtimestamp(float(str(ended)), UTC),
-        tail=tail,
-    )
+def _ending(report: dict[str, Any], tail: tuple[str, ...]) -> Ending:
+    started, ended = (datetime.fromtimestamp(report.pop(name), UTC) for name in ("started", "ended"))
+    return Ending(**report, started_at=started, ended_at=ended, tail=tail)

@@ -16,39 +16,58 @@ _STOPPED = {
 }
 
 # Tried in this order over the log's tail: the more specific cause first, as it often drags the later ones behind it.
-_SIGNATURES: tuple[tuple[Outcome, re.Pattern[str]], ...] = tuple(
-    (outcome, re.compile(pattern, re.IGNORECASE))
-    for outcome, pattern in (
-        (
-            Outcome.FAILED_HARDWARE,
-            r"NVRM: Xid|\bXid \(|uncorrectable ECC|GPU (is lost|has fallen off the bus)|CUDA error: (an illegal instruction|hardware stack error|uncorrectable)",
-        ),
-        (
-            Outcome.FAILED_DRIVER,
-            r"driver/library version mismatch|CUDA driver version is insufficient|no kernel image is available for execution|"
-            r"forward compatibility was attempted|provided PTX was compiled with an unsupported toolchain|libcuda\.so[.\d]*: cannot open",
-        ),
-        (
-            Outcome.FAILED_OOM,
-            r"CUDA out of memory|OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|^MemoryError|RESOURCE_EXHAUSTED|std::bad_alloc|"
-            r"Cannot allocate memory|NPU out of memory|Unable to allocate .* for an array",
-        ),
-        (
-            Outcome.FAILED_IMAGE,
-            r"ModuleNotFoundError|ImportError|error while loading shared libraries|command not found|GLIBC_[\d.]+' not found",
-        ),
-        (
-            Outcome.FAILED_DATA,
-            r"FileNotFoundError|No space left on device|IsADirectoryError|PermissionError: .*(data|dataset)|"
-            r"NoSuchKey|NoSuchBucket|DatasetNotFound|Stale file handle|Input/output error",
-        ),
-        (
-            Outcome.FAILED_NETWORK,
-            r"NCCL.*(error|timeout|timed out|unhandled)|HCCL.*(error|timeout)|Connection (refused|reset|timed out)|ConnectionError|"
-            r"Name or service not known|Temporary failure in name resolution|No route to host",
-        ),
-    )
-)
+_PHRASES: dict[Outcome, tuple[str, ...]] = {
+    Outcome.FAILED_HARDWARE: (
+        r"NVRM: Xid",
+        r"\bXid \(",
+        r"uncorrectable ECC",
+        r"GPU (is lost|has fallen off the bus)",
+        r"CUDA error: (an illegal instruction|hardware stack error|uncorrectable)",
+    ),
+    Outcome.FAILED_DRIVER: (
+        r"driver/library version mismatch",
+        r"CUDA driver version is insufficient",
+        r"no kernel image is available for execution",
+        r"forward compatibility was attempted",
+        r"provided PTX was compiled with an unsupported toolchain",
+        r"libcuda\.so[.\d]*: cannot open",
+    ),
+    Outcome.FAILED_OOM: (
+        r"(CUDA|NPU) out of memory",
+        r"OutOfMemoryError",
+        r"CUDA_ERROR_OUT_OF_MEMORY",
+        r"^MemoryError",
+        r"RESOURCE_EXHAUSTED",
+        r"std::bad_alloc",
+        r"Cannot allocate memory",
+        r"Unable to allocate .* for an array",
+    ),
+    Outcome.FAILED_IMAGE: (
+        r"ModuleNotFoundError",
+        r"ImportError",
+        r"error while loading shared libraries",
+        r"command not found",
+        r"GLIBC_[\d.]+' not found",
+    ),
+    Outcome.FAILED_DATA: (
+        r"FileNotFoundError",
+        r"No space left on device",
+        r"IsADirectoryError",
+        r"PermissionError: .*(data|dataset)",
+        r"NoSuchKey|NoSuchBucket|DatasetNotFound",
+        r"Stale file handle",
+        r"Input/output error",
+    ),
+    Outcome.FAILED_NETWORK: (
+        r"[NH]CCL.*(error|timeout|timed out|unhandled)",
+        r"Connection (refused|reset|timed out)",
+        r"ConnectionError",
+        r"Name or service not known",
+        r"Temporary failure in name resolution",
+        r"No route to host",
+    ),
+}
+_SIGNATURES = {outcome: re.compile("|".join(phrases), re.IGNORECASE) for outcome, phrases in _PHRASES.items()}
 _COMMAND_MISSING, _COMMAND_NOT_EXECUTABLE = 127, 126
 
 
@@ -71,7 +90,7 @@ def judge(ending: Ending) -> Verdict:
         return Verdict(Outcome.SUCCEEDED, "exit code 0")
     if ending.signal == signals.SIGKILL and ending.oom_kills > 0:
         return Verdict(Outcome.FAILED_OOM, f"SIGKILL, and the kernel's oom_kill count rose by {ending.oom_kills}")
-    for outcome, pattern in _SIGNATURES:
+    for outcome, pattern in _SIGNATURES.items():
         for line in reversed(ending.tail):
             if pattern.search(line):
                 return Verdict(outcome, line.strip())

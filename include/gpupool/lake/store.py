@@ -1,4 +1,4 @@
-"""Reading and writing the lake. Every write is atomic (one Delta commit) and idempotent (the same input changes nothing)."""
+"""Reading and writing the lake. Every write is atomic (one Delta commit) and the same input twice changes nothing."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,12 +31,12 @@ class Lake:
 
     def exists(self, table: Table) -> bool:
         """Has the table been made?"""
-        return DeltaTable.is_deltatable(self.uri(table))
+        return bool(DeltaTable.is_deltatable(self.uri(table)))
 
     def version(self, table: Table) -> int | None:
         """The table's current version, or None if it was never made."""
         try:
-            return DeltaTable(self.uri(table)).version()
+            return int(DeltaTable(self.uri(table)).version())
         except TableNotFoundError:
             return None
 

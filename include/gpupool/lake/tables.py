@@ -10,8 +10,6 @@ MONEY = pl.Decimal(18, 6)
 _TEXT, _LIST = pl.String(), pl.List(pl.String())
 
 
-
-
 @dataclass(frozen=True)
 class Table:
     """One Delta table. ``keys`` identify a row; ``range_key`` prunes files by its minimum and

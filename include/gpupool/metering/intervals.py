@@ -27,7 +27,8 @@ def by_hour(intervals: pl.LazyFrame) -> pl.LazyFrame:
 def clipped(intervals: pl.LazyFrame, start: datetime, end: datetime) -> pl.LazyFrame:
     """The parts of ``[since, till)`` that lie within ``[start, end)``."""
     return intervals.with_columns(
-        since=pl.max_horizontal(pl.col("since"), pl.lit(start)), till=pl.min_horizontal(pl.col("till"), pl.lit(end))
+        since=pl.max_horizontal(pl.col("since"), pl.lit(start)),
+        till=pl.min_horizontal(pl.col("till"), pl.lit(end)),
     ).filter(pl.col("since") < pl.col("till"))
 
 

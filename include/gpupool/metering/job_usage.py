@@ -20,9 +20,7 @@ def job_usage(
     ``price_per_device_hour``. Device time is devices times the time from lease to end; cost is device time times
     price, to the millionth. ``utilization_percent`` is the time-weighted mean over ``covered_device_seconds`` only.
     """
-    ran = attempts.filter(pl.col("started_at").is_not_null()).with_columns(
-        until=pl.col("ended_at").fill_null(now)
-    )
+    ran = attempts.filter(pl.col("started_at").is_not_null()).with_columns(until=pl.col("ended_at").fill_null(now))
     micros = (pl.col("until") - pl.col("started_at")).dt.total_microseconds() * pl.col("devices").cast(pl.Int64)
     return (
         ran.join(_use(ran, samples, now, max_gap), on="attempt_id", how="left")
@@ -33,7 +31,9 @@ def job_usage(
             run_seconds=seconds_between("started_at", "until"),
             device_seconds=micros / 1e6,
             covered_device_seconds=pl.col("covered_device_seconds").fill_null(0.0),
-            cost=(pl.col("price_per_device_hour").cast(_EXACT) * micros.cast(_EXACT) / pl.lit(_HOUR_US).cast(_EXACT)).cast(MONEY),
+            cost=(
+                pl.col("price_per_device_hour").cast(_EXACT) * micros.cast(_EXACT) / pl.lit(_HOUR_US).cast(_EXACT)
+            ).cast(MONEY),
         )
         .drop("until")
         .sort("started_at", "attempt_id")
@@ -45,11 +45,12 @@ def _use(ran: pl.LazyFrame, samples: pl.LazyFrame, now: datetime, max_gap: timed
     spans = held(samples, key="device_id", time="sampled_at", max_gap=max_gap, until=now)
     return (
         spans.join(ran.select("attempt_id", "started_at", "until"), on="attempt_id")
-        .with_columns(
-            since=pl.max_horizontal("since", "started_at"), till=pl.min_horizontal("till", "until")
-        )
+        .with_columns(since=pl.max_horizontal("since", "started_at"), till=pl.min_horizontal("till", "until"))
         .filter(pl.col("since") < pl.col("till"))
         .with_columns(seconds=seconds_between("since", "till"))
         .group_by("attempt_id")
-        .agg(covered_device_seconds=pl.col("seconds").sum(), utilization_percent=weighted_mean("utilization_percent"))
+        .agg(
+            covered_device_seconds=pl.col("seconds").sum(),
+            utilization_percent=weighted_mean("utilization_percent"),
+        )
     )

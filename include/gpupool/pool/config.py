@@ -53,7 +53,8 @@ class Flavor(_Model):
     """A class of interchangeable devices, recognised by labels."""
 
     match: dict[str, str] = Field(
-        min_length=1, description="Label -> pattern (`*` and `?` allowed). All must match; the first flavor wins."
+        min_length=1,
+        description="Label -> pattern (`*` and `?` allowed). All must match; the first flavor wins.",
     )
     price_per_device_hour: Price
     description: str = ""
@@ -156,7 +157,8 @@ class TelemetryRules(_Model):
     readings: int = Field(default=5, ge=1, le=60, description="Readings per run of the collect DAG.")
     interval: Duration = timedelta(seconds=10)
     max_gap: Duration = Field(
-        default=timedelta(minutes=3), description="A sample speaks for the time until the next, but no longer."
+        default=timedelta(minutes=3),
+        description="A sample speaks for the time until the next, but no longer.",
     )
     max_bad_share: float = Field(default=0.2, ge=0, le=1, description="A batch with a larger share of bad rows fails.")
 
@@ -201,7 +203,7 @@ class Pool(_Model):
 
     def dangling_names(self) -> list[tuple[tuple[str | int, ...], str, str, str]]:
         """References to teams and flavors that do not exist: (where, kind, value, remedy) each."""
-        found = []
+        found: list[tuple[tuple[str | int, ...], str, str, str]] = []
         for queue_name, queue in self.queues.items():
             if queue.team not in self.teams:
                 found.append((("queues", queue_name, "team"), "team", queue.team, _choose(self.teams)))

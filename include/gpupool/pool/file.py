@@ -51,9 +51,7 @@ def load_pool(path: Path) -> Pool:
 def parse_pool(text: str, name: str = "pool.yaml") -> Pool:
     """Like :func:`load_pool`, from text; ``name`` stands in the messages."""
     data, lines, repeated = _read_yaml(text, name)
-    findings = [
-        f"{name}:{line}: {_dotted(path)}: stands twice. Keep one of the two." for path, line in repeated
-    ]
+    findings = [f"{name}:{line}: {_dotted(path)}: stands twice. Keep one of the two." for path, line in repeated]
     try:
         pool = Pool.model_validate(data)
     except ValidationError as error:

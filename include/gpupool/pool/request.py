@@ -39,7 +39,8 @@ def check_request(
 ) -> Request:
     """Fill in the queue's defaults and apply its rules.
 
-    ``owner``: the DAG's owner or the user who submits. Raises RequestRefused with the sentence that says what to change.
+    ``owner``: the DAG's owner or the user who submits. Raises RequestRefused; its sentence says what to
+    change.
     """
     if queue not in pool.queues:
         raise RequestRefused(f"Queue {queue!r} is not in the pool file. Use one of: {', '.join(pool.queues)}.")
@@ -78,5 +79,6 @@ def _check_devices(queue: str, rules: Queue, flavor: str, devices: int) -> None:
         cap = f", at most {rules.max_devices_per_job} per job" if rules.max_devices_per_job else ""
         raise RequestRefused(
             f"{devices} devices of {flavor!r} are more than queue {queue!r} may ever give one job: {largest} "
-            f"(nominal {quota.nominal} + borrow {quota.borrow}{cap}). Ask for {largest} or fewer, or have the quota raised."
+            f"(nominal {quota.nominal} + borrow {quota.borrow}{cap}). Ask for {largest} or fewer, "
+            "or have the quota raised."
         )

@@ -17,7 +17,7 @@ def device_hours_chart(hours: pl.DataFrame) -> str:
 
     ``hours``: hour (HH:MM), flavor, kind, device_hours. Returns an SVG element.
     """
-    data = alt.Data(values=hours.with_columns(rank=_rank()).to_dicts())
+    data = alt.InlineData(values=hours.with_columns(rank=_rank()).to_dicts())
     bars = (
         alt.Chart(data)
         .mark_bar(size=18)

@@ -1,4 +1,4 @@
-"""The figures of the daily report. Every rate names its denominator; every figure that rests on samples its coverage."""
+"""The figures of the daily report. Every rate names its denominator, every figure from samples its coverage."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -85,9 +85,7 @@ def _usage(lake: Lake, start: datetime, end: datetime) -> pl.LazyFrame:
     )
 
 
-def _flavors(
-    lake: Lake, hours: pl.LazyFrame, usage: pl.LazyFrame, start: datetime, end: datetime
-) -> pl.LazyFrame:
+def _flavors(lake: Lake, hours: pl.LazyFrame, usage: pl.LazyFrame, start: datetime, end: datetime) -> pl.LazyFrame:
     snapshots = lake.scan(INVENTORY_SNAPSHOT).filter(pl.col("flavor").is_not_null())
     known = held(snapshots, key="device_id", time="snapshot_at", max_gap=_SNAPSHOT_GAP, until=end)
     schedulable = (

@@ -49,9 +49,7 @@ def pool_changes(live: Iterable[LivePool], wanted: Iterable[QueuePool]) -> list[
     present = {pool.name: pool for pool in live}
     targets = {pool.name: pool for pool in wanted}
     changes = [c for target in targets.values() if (c := _toward(present.get(target.name), target))]
-    changes += [
-        c for pool in present.values() if pool.is_ours and pool.name not in targets and (c := _retire(pool))
-    ]
+    changes += [c for pool in present.values() if pool.is_ours and pool.name not in targets and (c := _retire(pool))]
     return sorted(changes, key=lambda change: _ORDER.index(change.action))
 
 
@@ -63,7 +61,10 @@ def _toward(pool: LivePool | None, target: QueuePool) -> PoolChange | None:
     action: Action = "describe"
     reason = "Its description is out of date."
     if target.slots < pool.slots or pool.slots < 0:  # -1 is Airflow's word for no limit
-        action, reason = "shrink", f"Its quota or the ready capacity fell from {pool.slots} to {target.slots}."
+        action, reason = (
+            "shrink",
+            f"Its quota or the ready capacity fell from {pool.slots} to {target.slots}.",
+        )
     elif target.slots > pool.slots:
         action, reason = "grow", f"Its quota or the ready capacity rose from {pool.slots} to {target.slots}."
     return PoolChange(action, target.name, pool.slots, target.slots, target.description, reason)

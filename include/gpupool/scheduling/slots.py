@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpupool.pool.config import Pool
+from gpupool.pool.config import Pool, Queue
 from gpupool.pool.request import pool_name
 
 MARK = "gpupool: "  # how a pool's description says that it is ours
@@ -25,7 +25,7 @@ def queue_pools(pool: Pool, capacity: Mapping[str, int], waiting: Mapping[str, i
     """
     slots = nominal_slots(pool, capacity)
     return [
-        QueuePool(name, slots[name], _describe(pool, queue, flavor, slots[name], capacity, (waiting or {}).get(name, 0)))
+        QueuePool(name, slots[name], _describe(rules, flavor, slots[name], capacity) + _waiting(waiting, name))
         for queue, rules in pool.queues.items()
         for flavor in rules.quota
         for name in [pool_name(queue, flavor)]
@@ -56,14 +56,14 @@ def nominal_slots(pool: Pool, capacity: Mapping[str, int]) -> dict[str, int]:
     return slots
 
 
-def _describe(
-    pool: Pool, queue: str, flavor: str, slots: int, capacity: Mapping[str, int], waiting: int
-) -> str:
-    rules = pool.queues[queue]
-    nominal = rules.quota[flavor].nominal
-    text = f"{MARK}team {rules.team}, {rules.workload}; nominal {nominal} x {flavor}, priority {rules.priority}"
+def _describe(queue: Queue, flavor: str, slots: int, capacity: Mapping[str, int]) -> str:
+    nominal = queue.quota[flavor].nominal
+    text = f"{MARK}team {queue.team}, {queue.workload}; nominal {nominal} x {flavor}, priority {queue.priority}"
     if slots < nominal:
         text += f"; only {slots} now, as the pool has {capacity.get(flavor, 0)} ready {flavor}"
-    if waiting:
-        text += f"; jobs wait for {waiting} more"
-    return text + "."
+    return text
+
+
+def _waiting(waiting: Mapping[str, int] | None, name: str) -> str:
+    devices = (waiting or {}).get(name, 0)
+    return f"; jobs wait for {devices} more." if devices else "."

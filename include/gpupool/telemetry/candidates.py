@@ -1,4 +1,4 @@
-"""Raw rows made comparable: typed columns beside a word on how each value read, so that rules can be said about them."""
+"""Raw rows made comparable: typed columns, and a word on how each value read, so that rules can speak of them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import polars as pl
 from gpupool.telemetry.source import METRICS
 
 READ_WELL = ("number", "unsupported")
-_FUTURE_TOLERANCE_S = 60
+FUTURE_TOLERANCE_S = 60
 _TEXT_FIELDS = ("node", "device_id", "source", "attempt_id")
 
 Row = Mapping[str, Any]
@@ -21,7 +21,8 @@ def candidates(rows: Sequence[Row], *, now: datetime, memory_bytes: Mapping[str,
     """One candidate per raw row, in the rows' order.
 
     Beside the typed values: ``<metric>_reading`` says how a value read (``number``, ``unsupported``, ``absent``,
-    ``null``, ``NaN``, ``text``); ``seconds_ahead`` of ``now``; ``seconds_since_previous`` of the same device;
+    ``null``, ``NaN``, ``text``); ``seconds_ahead`` of ``now``; ``seconds_back`` from the latest row of
+    the same device before it;
     ``copies_before`` of the same device and time; ``memory_share`` of what the device is known to have.
     """
     frame = pl.DataFrame([_candidate(i, row) for i, row in enumerate(rows)], schema=_SCHEMA)
@@ -31,7 +32,7 @@ def candidates(rows: Sequence[Row], *, now: datetime, memory_bytes: Mapping[str,
     )
     time = pl.col("sampled_at")
     ahead = (time - pl.lit(now)).dt.total_microseconds() / 1e6
-    present = pl.when(ahead <= _FUTURE_TOLERANCE_S).then(time)  # a time from the future must not age the others
+    present = pl.when(ahead <= FUTURE_TOLERANCE_S).then(time)  # a time from the future must not age the others
     return (
         frame.join(known, on="device_id", how="left", maintain_order="left")
         .with_columns(
@@ -41,7 +42,7 @@ def candidates(rows: Sequence[Row], *, now: datetime, memory_bytes: Mapping[str,
             memory_share=pl.col("memory_total_bytes") / pl.col("known_memory_bytes"),
         )
         .with_columns(
-            seconds_since_previous=(time - pl.col("latest_before").forward_fill().over("device_id"))
+            seconds_back=(pl.col("latest_before").forward_fill().over("device_id") - time)
             .dt.total_microseconds()
             .truediv(1e6)
         )

@@ -26,7 +26,14 @@ class CpuSource:
         """The node and its usable cores."""
         model = platform.processor() or platform.machine()
         devices = tuple(
-            Device(cpu_device_id(self._node, core), core, DeviceKind.CPU, model, None, {KIND_LABEL: DeviceKind.CPU})
+            Device(
+                cpu_device_id(self._node, core),
+                core,
+                DeviceKind.CPU,
+                model,
+                None,
+                {KIND_LABEL: DeviceKind.CPU},
+            )
             for core in _cores()
         )
         return NodeReport(

@@ -35,8 +35,9 @@ class Judgement:
         if self.bad_share > max_bad_share:
             first = self.bad["reasons"][0][0]
             raise BadBatch(
-                f"{self.bad.height} of {self.rows} rows of batch {self.batch_id} are bad ({self.bad_share:.0%}, allowed "
-                f"{max_bad_share:.0%}); the first because: {first} They are in table quarantine; repair their source."
+                f"{self.bad.height} of {self.rows} rows of batch {self.batch_id} are bad ({self.bad_share:.0%}, "
+                f"allowed {max_bad_share:.0%}); the first because: {first} "
+                "They are in table quarantine; repair their source."
             )
 
 
@@ -53,13 +54,13 @@ def judge(rows: Sequence[Row], *, now: datetime, memory_bytes: Mapping[str, int 
         date=pl.col("sampled_at").dt.date(), batch_id=pl.lit(batch_id)
     )
     bad = pl.DataFrame(
-        [
-            {"row_number": number, "reasons": why, "row": texts[number]}
-            for number, why in sorted(reasons.items())
-        ],
+        [{"row_number": number, "reasons": why, "row": texts[number]} for number, why in sorted(reasons.items())],
         schema={"row_number": pl.Int32, "reasons": pl.List(pl.String), "row": pl.String},
     ).with_columns(
-        date=pl.lit(now.date()), judged_at=pl.lit(now), target=pl.lit("device_sample"), batch_id=pl.lit(batch_id)
+        date=pl.lit(now.date()),
+        judged_at=pl.lit(now),
+        target=pl.lit("device_sample"),
+        batch_id=pl.lit(batch_id),
     )
     return Judgement(batch_id, len(rows), good, bad)
 
@@ -70,7 +71,7 @@ def _violations(frame: pl.DataFrame, rules: Sequence[Rule]) -> dict[int, list[st
     found: dict[int, list[str]] = defaultdict(list)
     for rule, numbers in zip(rules, _failing_rows(frame, rules), strict=True):
         for number in numbers:
-            found[number].append(rule.reason(rows[number]))
+            found[number].append(rule.reason_for(rows[number]))
     return dict(found)
 
 

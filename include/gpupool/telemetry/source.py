@@ -33,7 +33,11 @@ class Reading:
 
     def as_row(self) -> dict[str, Any]:
         """The raw row that the gate judges; times as ISO 8601 text."""
-        return {**asdict(self), "sampled_at": self.sampled_at.isoformat(), "unsupported": list(self.unsupported)}
+        return {
+            **asdict(self),
+            "sampled_at": self.sampled_at.isoformat(),
+            "unsupported": list(self.unsupported),
+        }
 
 
 class Source(Protocol):

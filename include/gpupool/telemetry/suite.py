@@ -1,25 +1,27 @@
-"""The expectations that a sample must meet, each with the reason given when it does not.
+"""The expectations that a sample must meet, each with the reason given when it does not."""
 
-Great Expectations is imported where the suite is built, as the import alone takes seconds.
-"""
-
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from gpupool.telemetry.candidates import READ_WELL
+from gpupool.telemetry.candidates import FUTURE_TOLERANCE_S, READ_WELL
 from gpupool.telemetry.source import METRICS
-
-Reason = Callable[[dict[str, Any]], str]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One expectation (of class ``kind``, with its arguments) and the sentence for a row that fails it."""
+    """One expectation of Great Expectations, by class name and arguments.
+
+    ``reason``: the sentence for a row that fails it, filled in with the row's candidate columns.
+    """
 
     kind: str
-    arguments: dict[str, Any]
-    reason: Reason
+    reason: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def reason_for(self, row: Mapping[str, Any]) -> str:
+        """Why this row fails."""
+        return self.reason.format_map(row)
 
 
 _RANGES = {
@@ -33,84 +35,59 @@ _RANGES = {
 
 def sample_rules(known_devices: Collection[str]) -> list[Rule]:
     """The rules of table ``device_sample``."""
-    return [*_identity(known_devices), *_times(), *_metrics(), *_memory()]
-
-
-def _identity(known_devices: Collection[str]) -> list[Rule]:
     return [
-        Rule("ExpectColumnValuesToNotBeNull", {"column": "device_id"}, lambda _: "device_id is missing."),
-        Rule("ExpectColumnValuesToNotBeNull", {"column": "node"}, lambda _: "node is missing."),
-        Rule(
-            "ExpectColumnValuesToBeInSet",
-            {"column": "device_id", "value_set": sorted(known_devices)},
-            lambda row: f"Device {row['device_id']} is not in the inventory.",
+        _not_null("device_id", "device_id is missing."),
+        _not_null("node", "node is missing."),
+        _in_set("device_id", sorted(known_devices), "Device {device_id} is not in the inventory."),
+        _in_set("sampled_at_reading", ["time"], "sampled_at is not a time with its UTC offset ({sampled_at_reading})."),
+        _between("seconds_ahead", None, FUTURE_TOLERANCE_S, "sampled_at lies {seconds_ahead:.0f} s in the future."),
+        _between("seconds_back", None, 0, "sampled_at goes back by {seconds_back:.0f} s for this device."),
+        _between(
+            "copies_before",
+            None,
+            0,
+            "The same device was sampled at the same time before in this batch (duplicate).",
+        ),
+        *(rule for metric in METRICS for rule in _metric(metric)),
+        _used_within_total(),
+        _between(
+            "memory_share",
+            0.5,
+            2,
+            "memory_total_bytes {memory_total_bytes:.0f} is {memory_share:.3g} times what the device has "
+            "(wrong unit? bytes are expected).",
         ),
     ]
 
 
-def _times() -> list[Rule]:
+def _metric(name: str) -> list[Rule]:
+    low, high, law = _RANGES[name]
     return [
-        Rule(
-            "ExpectColumnValuesToBeInSet",
-            {"column": "sampled_at_reading", "value_set": ["time"]},
-            lambda row: f"sampled_at is not a time with its UTC offset ({row['sampled_at_reading']}).",
-        ),
-        Rule(
-            "ExpectColumnValuesToBeBetween",
-            {"column": "seconds_ahead", "max_value": 60},
-            lambda row: f"sampled_at lies {row['seconds_ahead']:.0f} s in the future.",
-        ),
-        Rule(
-            "ExpectColumnValuesToBeBetween",
-            {"column": "seconds_since_previous", "min_value": 0},
-            lambda row: f"sampled_at goes back by {-row['seconds_since_previous']:.0f} s for this device.",
-        ),
-        Rule(
-            "ExpectColumnValuesToBeBetween",
-            {"column": "copies_before", "max_value": 0},
-            lambda row: "The same device was sampled at the same time before in this batch (duplicate).",
-        ),
+        _in_set(f"{name}_reading", list(READ_WELL), f"{name} is not a number ({{{name}_reading}})."),
+        _between(name, low, high, f"{name} is {{{name}:g}}; {law}."),
     ]
 
 
-def _metrics() -> list[Rule]:
-    rules = []
-    for metric in METRICS:
-        rules.append(
-            Rule(
-                "ExpectColumnValuesToBeInSet",
-                {"column": f"{metric}_reading", "value_set": list(READ_WELL)},
-                lambda row, m=metric: f"{m} is not a number ({row[f'{m}_reading']}).",
-            )
-        )
-        low, high, law = _RANGES[metric]
-        rules.append(
-            Rule(
-                "ExpectColumnValuesToBeBetween",
-                {"column": metric, "min_value": low, "max_value": high},
-                lambda row, m=metric, law=law: f"{m} is {row[m]:g}; {law}.",
-            )
-        )
-    return rules
+def _used_within_total() -> Rule:
+    return Rule(
+        "ExpectColumnPairValuesAToBeGreaterThanB",
+        "memory_used_bytes {memory_used_bytes:.0f} is more than memory_total_bytes {memory_total_bytes:.0f}.",
+        {
+            "column_A": "memory_total_bytes",
+            "column_B": "memory_used_bytes",
+            "or_equal": True,
+            "ignore_row_if": "either_value_is_missing",
+        },
+    )
 
 
-def _memory() -> list[Rule]:
-    return [
-        Rule(
-            "ExpectColumnPairValuesAToBeGreaterThanB",
-            {
-                "column_A": "memory_total_bytes",
-                "column_B": "memory_used_bytes",
-                "or_equal": True,
-                "ignore_row_if": "either_value_is_missing",
-            },
-            lambda row: f"memory_used_bytes {row['memory_used_bytes']:.0f} is more than "
-            f"memory_total_bytes {row['memory_total_bytes']:.0f}.",
-        ),
-        Rule(
-            "ExpectColumnValuesToBeBetween",
-            {"column": "memory_share", "min_value": 0.5, "max_value": 2},
-            lambda row: f"memory_total_bytes {row['memory_total_bytes']:.0f} is {row['memory_share']:.3g} times what "
-            "the device has (wrong unit? bytes are expected).",
-        ),
-    ]
+def _not_null(column: str, reason: str) -> Rule:
+    return Rule("ExpectColumnValuesToNotBeNull", reason, {"column": column})
+
+
+def _in_set(column: str, allowed: list[str], reason: str) -> Rule:
+    return Rule("ExpectColumnValuesToBeInSet", reason, {"column": column, "value_set": allowed})
+
+
+def _between(column: str, low: float | None, high: float | None, reason: str) -> Rule:
+    return Rule("ExpectColumnValuesToBeBetween", reason, {"column": column, "min_value": low, "max_value": high})

@@ -52,7 +52,12 @@ with dag("function", "red"):
 
         print("training", name, "at", rate)
         (Path(os.environ["GPUPOOL_ARTIFACTS"]) / "model.txt").write_text(name)
-        return {"name": name, "rate": rate, "flavour": os.environ["FLAVOUR"], "device": os.environ["GPUPOOL_DEVICES"]}
+        return {
+            "name": name,
+            "rate": rate,
+            "flavour": os.environ["FLAVOUR"],
+            "device": os.environ["GPUPOOL_DEVICES"],
+        }
 
     @task
     def use(result: dict) -> str:
