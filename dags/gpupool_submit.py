@@ -2,7 +2,7 @@
 
 from airflow.sdk import DAG  # noqa: F401 - Airflow looks for this word before it parses a file
 
+from gpupool.airflow.form import form_dags
 from gpupool.airflow.pool_file import current_pool
-from gpupool.airflow.submission import form_dags
 
 globals().update({dag.dag_id: dag for dag in form_dags(current_pool())})

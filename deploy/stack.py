@@ -95,7 +95,7 @@ def environment() -> dict[str, str]:
 
 def write_secrets(folder: Path | None = None) -> None:
     """Make the secrets once. The folder is this user's alone; the files can be read in containers that mount them."""
-    folder = folder or Path(os.environ.get("GPUPOOL_SECRETS") or ROOT / ".secrets")
+    folder = folder or Path(os.environ.get("SECRETS_FOLDER") or ROOT / ".secrets")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     service, database = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     contents = {

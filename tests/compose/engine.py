@@ -163,10 +163,11 @@ def _system() -> Path:
 
 
 def _mirror() -> str:
-    """The first plain http mirror among the machine's apt sources."""
-    sources = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
-    words = [word for file in sources if file.exists() for word in file.read_text().split()]
-    return next(word for word in words if word.startswith("http") and "security" not in word)
+    """The first plain http mirror of Debian itself among the machine's apt sources."""
+    files = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
+    lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
+    words = [word for line in lines if not line.startswith("#") for word in line.split()]
+    return next(word for word in words if word.startswith("http://") and "security" not in word)
 
 
 def _wheels() -> Path:

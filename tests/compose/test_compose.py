@@ -60,7 +60,7 @@ def left_over(docker: Docker) -> list[str]:
 
 
 def test_the_same_loop_runs_on_postgres_in_containers(docker, tmp_path):
-    docker.env["GPUPOOL_SECRETS"] = str(tmp_path / "secrets")
+    docker.env["SECRETS_FOLDER"] = str(tmp_path / "secrets")
     subprocess.run([sys.executable, ROOT / "deploy/stack.py", "secrets"], env=docker.env, check=True)
     try:
         docker("compose", "up", "--detach", "--no-build", "--wait", "--wait-timeout", "420", timeout_s=480)

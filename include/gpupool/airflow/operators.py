@@ -10,8 +10,8 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from gpupool.airflow.pool_file import current_pool
-from gpupool.airflow.submission import asked_in_form
 from gpupool.exceptions import JobFailed, NoFreeDevice
+from gpupool.pool.config import Queue
 from gpupool.pool.outcomes import Outcome
 from gpupool.pool.quantities import parse_duration
 from gpupool.pool.request import Request, check_request
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from gpupool.airflow.attempt import Attempt
-    from gpupool.jobs.process import ProcessJob
+    from gpupool.jobs.process import JobSpec, ProcessJob
+    from gpupool.jobs.verdict import Verdict
 
 
 class GpuJobOperator(BaseOperator):
@@ -99,59 +100,49 @@ class GpuJobOperator(BaseOperator):
 
     def _run(self, context: "Context", command: Sequence[str]) -> None:
         from gpupool.airflow.attempt import Attempt
-        from gpupool.jobs.process import JobSpec, ProcessJob
-        from gpupool.jobs.templates import TEMPLATES
+        from gpupool.jobs.process import ProcessJob
         from gpupool.jobs.verdict import Verdict, judge
 
         pool, request, settings = current_pool(), self._request(context), Settings.from_env()
-        rules = pool.queues[request.queue]
         attempt = Attempt.of(context, request, pool)
         try:
             devices, lease = attempt.lease(pool, settings, on_wait=self.log.info)
         except NoFreeDevice as error:
-            self._end(attempt, Verdict(Outcome.FAILED_NO_DEVICE, str(error)), rules.retry.on)
+            verdict = Verdict(Outcome.FAILED_NO_DEVICE, str(error))
+            attempt.closed(verdict, None)
+            self._finish(verdict, pool.queues[request.queue])
             return
-        artifacts = attempt.artifacts(settings)
-        spec = JobSpec(
-            command=command,
-            cwd=Path(self.cwd or (self.dag.folder if self.dag else Path.cwd())),
-            max_runtime=request.max_runtime,
-            grace=rules.grace,
-            env={
-                **TEMPLATES[rules.workload].env,
-                "GPUPOOL_QUEUE": request.queue,
-                "GPUPOOL_ATTEMPT": attempt.attempt_id,
-                "GPUPOOL_ARTIFACTS": str(artifacts),
-                **(self.env or {}),
-            },
-        )
         self.log.info("Leased %s for queue %s.", ", ".join(d.device_id for d in devices), request.queue)
-        self._job = ProcessJob(spec, devices, lease)
+        self._job = ProcessJob(self._spec(attempt, pool.queues[request.queue], settings, command), devices, lease)
         self._job.start()
         attempt.opened(devices)
         ending = self._job.wait(self.log.info)
-        self._end(attempt, judge(ending), rules.retry.on, ending)
-
-    def _end(self, attempt: "Attempt", verdict: Any, retry_on: Sequence[Outcome], ending: Any = None) -> None:
-        """Keep the facts, then end the task: well, for another try, or for good."""
+        verdict = judge(ending)
         attempt.closed(verdict, ending)
+        self._finish(verdict, pool.queues[request.queue])
+
+    def _spec(self, attempt: "Attempt", queue: Queue, settings: Settings, command: Sequence[str]) -> "JobSpec":
+        from gpupool.jobs.process import JobSpec
+        from gpupool.jobs.templates import TEMPLATES
+
+        return JobSpec(
+            command=command,
+            cwd=Path(self.cwd or (self.dag.folder if self.dag else Path.cwd())),
+            max_runtime=attempt.request.max_runtime,
+            grace=queue.grace,
+            env={
+                **TEMPLATES[queue.workload].env,
+                "GPUPOOL_QUEUE": attempt.request.queue,
+                "GPUPOOL_ATTEMPT": attempt.attempt_id,
+                "GPUPOOL_ARTIFACTS": str(attempt.artifacts(settings)),
+                **(self.env or {}),
+            },
+        )
+
+    def _finish(self, verdict: "Verdict", queue: Queue) -> None:
+        """End the task as its outcome says: well, for another try, or for good."""
         self.log.info("Outcome %s", verdict)
         if verdict.outcome is Outcome.SUCCEEDED:
             return
-        if verdict.outcome in retry_on:
-            raise AirflowException(str(verdict)) from JobFailed(verdict.outcome)
-        raise AirflowFailException(str(verdict)) from JobFailed(verdict.outcome)
-
-
-class SubmittedJobOperator(GpuJobOperator):
-    """The job of a form DAG: what it runs, and on what, stands in the run's parameters."""
-
-    template_fields = ()
-
-    def _request(self, context: "Context") -> Request:
-        pool, dag_id = current_pool(), context["dag"].dag_id
-        asked = asked_in_form(pool, dag_id, context["params"])
-        return check_request(pool, owner=pool.queues[asked["queue"]].team, **asked)
-
-    def _command(self, context: "Context", folder: Path) -> list[str]:  # noqa: ARG002
-        return ["bash", "-c", context["params"]["command"]]
+        failure = AirflowException if verdict.outcome in queue.retry.on else AirflowFailException
+        raise failure(str(verdict)) from JobFailed(verdict.outcome)
