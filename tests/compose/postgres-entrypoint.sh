@@ -15,4 +15,4 @@ if [ ! -s "$data/PG_VERSION" ]; then
     as createdb -U "$POSTGRES_USER" "$POSTGRES_DB"
     as pg_ctl -D "$data" -w stop >/dev/null
 fi
-exec runuser -u postgres -- postgres -D "$data" -c "listen_addresses=*"
+exec setpriv --reuid=postgres --regid=postgres --clear-groups postgres -D "$data" -c "listen_addresses=*"

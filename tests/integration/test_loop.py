@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -125,6 +126,9 @@ def begin_long(stack: Stack) -> tuple[str, psutil.Process]:
     wait_for("its output while it runs", lambda: "ready" in stack.log_of("long", run_id, "job"))
     (guardian,) = stack.guardians()
     assert len(locks(stack).holders()) == 1
+    (alive,) = stack.get("/gpupool/attempts", since=datetime.now(UTC).isoformat())
+    assert (alive["airflow_state"], alive["outcome"]) == ("running", None)
+    assert alive["started_at"] < datetime.now(UTC).isoformat()
     return run_id, guardian
 
 

@@ -59,6 +59,7 @@ REFUSED = {
     "mapped_pod": (_POD + 'KubernetesPodOperator.partial(task_id="t", image="i", container_resources=k8s.V1ResourceRequirements(limits={"amd.com/gpu": "1"})).expand(cmds=[["a"]])', "amd.com/gpu=1 in container_resources"),
     "executor_config": (_POD + 'BashOperator(task_id="t", bash_command="true", executor_config={"pod_override": k8s.V1Pod(spec=k8s.V1PodSpec(containers=[k8s.V1Container(name="base", resources=k8s.V1ResourceRequirements(limits={"nvidia.com/gpu": "1"}))]))})', "nvidia.com/gpu=1 in executor_config"),
     "visible_devices": ('BashOperator(task_id="t", bash_command="true", env={"CUDA_VISIBLE_DEVICES": "0"})', "CUDA_VISIBLE_DEVICES in env"),
+    "device_requests": ('class Docker(BashOperator):\n        device_requests = [{"Capabilities": [["gpu"]]}]\n    Docker(task_id="t", bash_command="true")', "takes accelerators behind the pool's back (GPU device_requests)."),
     "borrowed_pool": ('BashOperator(task_id="t", bash_command="true", pool="red-train.cpu")', "uses pool 'red-train.cpu', which belongs to gpupool's queues."),
 }  # fmt: skip
 
@@ -109,6 +110,21 @@ def test_a_broken_pool_file_stops_gpu_jobs_only(tmp_path):
     result = parse(folder, tmp_path / "pool.yaml", tmp_path)
     assert "queues.red-train.team: no team is called 'rad'" in result["errors"]["plain.py"]
     assert result["dags"] == ["no_gpu"]
+
+
+def test_every_template_gives_a_dag_that_is_admitted(tmp_path, pool):
+    from gpupool.airflow.new_dag import DagTemplate, new_dag
+
+    (tmp_path / "dags").mkdir()
+    for template in DagTemplate:
+        (tmp_path / f"dags/{template}.py").write_text(new_dag(pool, template, "red-train", f"my_{template}"))
+    (tmp_path / "pool.yaml").write_text(POOL_TEXT)
+    result = parse(tmp_path / "dags", tmp_path / "pool.yaml", tmp_path)
+    assert result["errors"] == {}
+    assert result["dags"] == sorted(f"my_{template}" for template in DagTemplate)
+    gpu_tasks = {name: facts for name, facts in result["tasks"].items() if facts[0] == "red-train.cpu"}
+    assert len(gpu_tasks) == len(DagTemplate)
+    assert gpu_tasks["my_experiment.try"][4] == 0
 
 
 def test_the_shipped_dags_parse_fast_and_hold_no_logic(tmp_path):

@@ -79,6 +79,7 @@ def daily(tmp_path, pool) -> Daily:
             "covered_device_seconds": run,
             "utilization_percent": 50.0,
             "cost": Decimal(cost),
+            "price_per_device_hour": Decimal("0.04"),
         }
         for a, run, cost in zip(attempts[:3], (3600.0, 1800.0, 600.0), ("0.04", "0.02", "0.006667"), strict=True)
     ]
@@ -136,7 +137,10 @@ def test_a_job_over_midnight_is_split(tmp_path, pool):
         "started_at": start,
         "ended_at": start + timedelta(hours=2),
     }
-    usage = {k: v for k, v in usage.items() if k in JOB_USAGE.schema} | {"run_seconds": 7200.0, "cost": Decimal("0.08")}
+    usage = {k: v for k, v in usage.items() if k in JOB_USAGE.schema} | {
+        "run_seconds": 7200.0,
+        "price_per_device_hour": Decimal("0.04"),
+    }
     lake.upsert(JOB_USAGE, rows(JOB_USAGE, usage))
     later = NOON + timedelta(days=3)
     for day in (DAY, DAY + timedelta(days=1)):

@@ -1,7 +1,7 @@
 """Attempts as Airflow knows them: task instances, their earlier tries, and the facts their workers stored."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ def read_attempts(session: "Session", pool: Pool, since: datetime) -> Iterator[d
     from airflow.models.taskinstancehistory import TaskInstanceHistory
 
     places = {pool_name(name, flavor): (name, flavor) for name, queue in pool.queues.items() for flavor in queue.quota}
-    facts = _facts(session, since)
+    facts = _facts(session, places, since)
     for model, id_column in (
         (TaskInstance, TaskInstance.id),
         (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
@@ -65,12 +65,22 @@ def read_attempts(session: "Session", pool: Pool, since: datetime) -> Iterator[d
             }
 
 
-def _facts(session: "Session", since: datetime) -> dict[str, dict[str, Any]]:
-    """What workers stored, by attempt id."""
+def _facts(session: "Session", places: Collection[str], since: datetime) -> dict[str, dict[str, Any]]:
+    """What workers stored, by attempt id, of every task that lives or ended at or after ``since``."""
     from airflow.models.task_state_store import TaskStateStoreModel as Store
+    from airflow.models.taskinstance import TaskInstance
 
+    same_task = (
+        (Store.dag_id == TaskInstance.dag_id)
+        & (Store.run_id == TaskInstance.run_id)
+        & (Store.task_id == TaskInstance.task_id)
+        & (Store.map_index == TaskInstance.map_index)
+    )
     rows = session.execute(
-        select(Store.key, Store.value).where(Store.key.startswith(STORE_PREFIX), Store.updated_at >= since)
+        select(Store.key, Store.value)
+        .join(TaskInstance, same_task)
+        .where(Store.key.startswith(STORE_PREFIX), TaskInstance.pool.in_(places))
+        .where(or_(TaskInstance.end_date.is_(None), TaskInstance.end_date >= since))
     ).all()
     return {key.removeprefix(STORE_PREFIX): json.loads(value) for key, value in rows}
 

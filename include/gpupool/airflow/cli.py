@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gpupool.exceptions import PoolFileError
+from gpupool.airflow.new_dag import DagTemplate, new_dag
+from gpupool.exceptions import PoolFileError, RequestRefused
 from gpupool.pool.config import Pool
 from gpupool.pool.file import load_pool, pool_schema
 from gpupool.settings import Settings
@@ -31,6 +32,21 @@ def check(
         _echo_lines(differences(_load(against), pool), "Nothing changes.")
     if live:
         _echo_lines(_airflow_changes(pool, dry_run=True), "Airflow's pools already agree.")
+
+
+@app.command()
+def new(
+    template: Annotated[DagTemplate, typer.Argument(help="What kind of job.")],
+    queue: Annotated[str, typer.Option(help="A queue of the pool file.")],
+    dag_id: Annotated[str, typer.Option(help="Id of the new DAG.")],
+) -> None:
+    """Print a new DAG to start from: gpupool new training --queue Q --dag-id D > dags/d.py"""
+    pool = _load(None)
+    try:
+        typer.echo(new_dag(pool, template, queue, dag_id), nl=False)
+    except RequestRefused as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
 
 
 @app.command()

@@ -71,7 +71,9 @@ class GpuJobOperator(BaseOperator):
 
     def execute(self, context: "Context") -> Any:
         """Lease devices, run the job, keep the attempt's facts, and end as its outcome says."""
-        with TemporaryDirectory(prefix="gpupool-") as folder:
+        calls = Settings.from_env().state / "calls"
+        calls.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=calls) as folder:
             self._run(context, self._command(context, Path(folder)))
             return self._result(Path(folder))
 

@@ -21,6 +21,8 @@ from gpupool.lake.tables import (
 )
 from gpupool.settings import Settings
 
+_REBUILD = timedelta(hours=3)
+
 log = logging.getLogger(__name__)
 
 
@@ -69,21 +71,24 @@ def collect() -> dict[str, int]:
     lake = Lake(settings.lake)
     quarantined = lake.insert_new(QUARANTINE, judgement.bad)
     landed = lake.insert_new(DEVICE_SAMPLE, judgement.good)
+    for row in judgement.bad.to_dicts():
+        log.warning("Quarantined row %d: %s", row["row_number"], " ".join(row["reasons"]))
     judgement.require(rules.max_bad_share)
     return {"landed": landed, "quarantined": quarantined}
 
 
-def build(hours: int = 3) -> dict[str, int]:
-    """Rebuild ``device_hour`` and ``job_usage`` of the last ``hours`` full hours and the current one.
+def build() -> dict[str, int]:
+    """Rebuild ``device_hour`` and ``job_usage`` of the last hours, for samples that came late, up to now.
 
-    The same samples and attempts give the same tables, however often and from wherever it runs.
+    It starts where the tables end if that is earlier, so nothing is missed after an outage. The same samples and
+    attempts give the same tables, however often it runs.
     """
     from gpupool.metering.device_hour import device_hour
     from gpupool.metering.job_usage import job_usage
 
     settings, pool, now = Settings.from_env(), current_pool(), datetime.now(UTC)
     lake, max_gap = Lake(settings.lake), pool.telemetry.max_gap
-    start = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours)
+    start = _build_start(lake, now)
     attempts = ApiClient(settings).attempts(start)
     lake.upsert(JOB_ATTEMPT, _attempt_frame(attempts))
     samples = lake.scan(DEVICE_SAMPLE)
@@ -94,7 +99,7 @@ def build(hours: int = 3) -> dict[str, int]:
         end=now,
         max_gap=max_gap,
     ).collect(engine="streaming")
-    lake.replace(DEVICE_HOUR, hourly, start, start + timedelta(hours=hours + 1))
+    lake.replace(DEVICE_HOUR, hourly, start, now)
     ours = lake.scan(JOB_ATTEMPT).filter(pl.col("attempt_id").is_in([a["attempt_id"] for a in attempts]))
     first = min((a["started_at"] for a in attempts if a["started_at"]), default=now.isoformat())
     usage = job_usage(
@@ -118,6 +123,17 @@ def report() -> str:
     path = write_report(figures(Lake(settings.lake), pool, day, now=now), settings.reports)
     log.info("Report: %s", path)
     return str(path)
+
+
+def _build_start(lake: Lake, now: datetime) -> datetime:
+    """The full hour from which to build again."""
+    built, sampled = pl.col("hour").max(), pl.col("sampled_at").min()
+    last = (
+        lake.scan(DEVICE_HOUR).select(built).collect().item()
+        or lake.scan(DEVICE_SAMPLE).select(sampled).collect().item()
+    )
+    start = min(last or now, now - _REBUILD)
+    return start.replace(minute=0, second=0, microsecond=0)
 
 
 def _attempt_frame(rows: list[dict[str, object]]) -> pl.DataFrame:

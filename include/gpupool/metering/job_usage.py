@@ -21,7 +21,7 @@ def job_usage(
     price, to the millionth. ``utilization_percent`` is the time-weighted mean over ``covered_device_seconds`` only.
     """
     ran = attempts.filter(pl.col("started_at").is_not_null()).with_columns(until=pl.col("ended_at").fill_null(now))
-    micros = (pl.col("until") - pl.col("started_at")).dt.total_microseconds() * pl.col("devices").cast(pl.Int64)
+    micros = device_micros("started_at", "until")
     return (
         ran.join(_use(ran, samples, now, max_gap), on="attempt_id", how="left")
         .join(prices, on="flavor", how="left")
@@ -31,13 +31,22 @@ def job_usage(
             run_seconds=seconds_between("started_at", "until"),
             device_seconds=micros / 1e6,
             covered_device_seconds=pl.col("covered_device_seconds").fill_null(0.0),
-            cost=(
-                pl.col("price_per_device_hour").cast(_EXACT) * micros.cast(_EXACT) / pl.lit(_HOUR_US).cast(_EXACT)
-            ).cast(MONEY),
+            cost=cost_of(micros),
         )
         .drop("until")
         .sort("started_at", "attempt_id")
     )
+
+
+def device_micros(since: str, till: str) -> pl.Expr:
+    """Device time from one time column to another, in whole microseconds: devices times time."""
+    return (pl.col(till) - pl.col(since)).dt.total_microseconds() * pl.col("devices").cast(pl.Int64)
+
+
+def cost_of(micros: pl.Expr) -> pl.Expr:
+    """Device time in microseconds times ``price_per_device_hour``, in decimal throughout."""
+    price = pl.col("price_per_device_hour").cast(_EXACT)
+    return (price * micros.cast(_EXACT) / pl.lit(_HOUR_US).cast(_EXACT)).cast(MONEY)
 
 
 def _use(ran: pl.LazyFrame, samples: pl.LazyFrame, now: datetime, max_gap: timedelta) -> pl.LazyFrame:

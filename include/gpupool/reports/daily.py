@@ -9,6 +9,7 @@ import polars as pl
 from gpupool.lake.store import Lake
 from gpupool.lake.tables import DEVICE_HOUR, INVENTORY_SNAPSHOT, JOB_ATTEMPT, JOB_USAGE, QUARANTINE
 from gpupool.metering.intervals import clipped, held, seconds_between, weighted_mean
+from gpupool.metering.job_usage import cost_of, device_micros
 from gpupool.pool.config import Pool
 from gpupool.pool.outcomes import Outcome
 
@@ -72,17 +73,10 @@ def figures(lake: Lake, pool: Pool, day: date, *, now: datetime) -> Daily:
 
 
 def _usage(lake: Lake, start: datetime, end: datetime) -> pl.LazyFrame:
-    """Each attempt's part of the day: ``device_hours`` and ``cost`` in proportion to its time within it."""
+    """Each attempt's part of the day, with ``device_hours`` and ``cost`` of that part."""
     spans = lake.scan(JOB_USAGE).with_columns(since=pl.col("started_at"), till=pl.col("ended_at").fill_null(end))
-    part = seconds_between("since", "till")
-    return (
-        clipped(spans, start, end)
-        .with_columns(share=pl.when(pl.col("run_seconds") > 0).then(part / pl.col("run_seconds")).otherwise(1.0))
-        .with_columns(
-            device_hours=pl.col("devices") * part / 3600,
-            cost=(pl.col("cost").cast(pl.Float64) * pl.col("share").clip(0, 1)).cast(pl.Decimal(18, 6)),
-        )
-    )
+    micros = device_micros("since", "till")
+    return clipped(spans, start, end).with_columns(device_hours=micros / 3.6e9, cost=cost_of(micros))
 
 
 def _flavors(lake: Lake, hours: pl.LazyFrame, usage: pl.LazyFrame, start: datetime, end: datetime) -> pl.LazyFrame:

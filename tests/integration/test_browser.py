@@ -1,0 +1,114 @@
+"""What people see, in a real browser: the pools page, a job's log, the report inside Airflow."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.integration.stack import Stack, running, wait_for
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not shutil.which("chromium"), reason="needs Debian's chromium (tests/install_packages brings it)"
+    ),
+]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# Where to keep the pictures, to look at or to put into docs/images; a folder of the test otherwise.
+PICTURES = os.environ.get("GPUPOOL_TEST_PICTURES")
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
+    """A fresh installation with the shipped pool file and DAGs, after its first loop has run by itself."""
+    folder = tmp_path_factory.mktemp("fresh")
+    with running(folder / "home", ROOT / "include/pool.yaml", ROOT / "dags") as stack:
+        (run,) = wait_for("the first loop", lambda: runs(stack, "example_first_loop"), timeout_s=90)
+        tasks = stack.finish("example_first_loop", run, timeout_s=400)
+        assert {ti["state"] for ti in tasks} == {"success"}
+        yield stack, runs(stack, "example_nlp_training")[0]
+
+
+def runs(stack: Stack, dag_id: str) -> list[str]:
+    answer = stack.api.get(f"/api/v2/dags/{dag_id}/dagRuns")
+    return [run["dag_run_id"] for run in answer.json()["dag_runs"]] if answer.is_success else []
+
+
+@pytest.fixture(scope="module")
+def page(fresh: tuple[Stack, str], tmp_path_factory: pytest.TempPathFactory):
+    from playwright.sync_api import sync_playwright
+
+    stack, _ = fresh
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(stack.url)
+        page.fill("input[name=username]", "admin")
+        page.fill("input[name=password]", stack.password)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/")
+        yield page
+        browser.close()
+
+
+@pytest.fixture
+def picture(page, tmp_path: Path):
+    def take(name: str) -> None:
+        folder = Path(PICTURES or tmp_path)
+        folder.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=folder / f"{name}.png")
+
+    return take
+
+
+def test_the_queues_are_on_the_pools_page(fresh, page, picture):
+    stack, _ = fresh
+    page.goto(f"{stack.url}/pools")
+    page.get_by_text("nlp-training.cpu").first.wait_for(timeout=30_000)
+    page.get_by_text("gpupool: team vision, batch; nominal 1 x cpu, priority 100.").first.wait_for()
+    picture("pools")
+
+
+def test_the_job_tells_its_devices_its_progress_and_its_outcome(fresh, page, picture):
+    stack, run = fresh
+    page.goto(f"{stack.url}/dags/example_nlp_training/runs/{run}/tasks/train")
+    page.get_by_text("Leased CPU-").first.wait_for(timeout=30_000)
+    page.get_by_text("Outcome succeeded").first.wait_for()
+    picture("job-log")
+
+
+def test_the_report_stands_in_airflows_menu_and_names_real_figures(fresh, page, picture):
+    stack, _ = fresh
+    page.goto(f"{stack.url}/plugin/gpu-report")
+    frame = page.frame_locator("iframe")
+    frame.get_by_text("Capacity and use").wait_for(timeout=30_000)
+    text = frame.locator("body").inner_text()
+    assert "allocated:" in text
+    assert "nlp-training" in text
+    for figure in ("device utilization (of allocated time)", "coverage (measured / schedulable time)"):
+        value = frame.locator(f"dt:has-text('{figure}') + dd").first.inner_text()
+        assert value.endswith("%"), figure
+        assert float(value.split()[0]) > 0
+    picture("report-in-airflow")
+    page.goto(f"{stack.url}/gpupool/report")
+    page.set_viewport_size({"width": 1000, "height": 1250})
+    picture("report")
+
+
+def test_the_form_can_be_filled_in(fresh, page, picture):
+    stack, _ = fresh
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{stack.url}/dags/submit__vision-batch/trigger/single")
+    page.get_by_text("Run by bash.").first.wait_for(timeout=30_000)
+    picture("form")
