@@ -12,7 +12,7 @@ with DAG(
 
     @task.gpu(queue="nlp-training", devices=1, max_runtime="30m")
     def train(seconds: float = 45.0, learning_rate: float = 20.0) -> dict:
-        """Softmax regression from one character to the next, by gradient descent; on torch if it is there, else numpy."""
+        """Softmax regression from one character to the next, by gradient descent, on torch where it is installed."""
         import json
         import os
         import time

@@ -109,6 +109,8 @@ def test_the_report_stands_in_airflows_menu_and_names_real_figures(fresh, page, 
 def test_the_form_can_be_filled_in(fresh, page, picture):
     stack, _ = fresh
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.goto(f"{stack.url}/dags/submit__vision-batch/trigger/single")
+    page.goto(f"{stack.url}/dags/submit__vision-batch")
+    page.get_by_role("button", name="Trigger").first.click()
     page.get_by_text("Run by bash.").first.wait_for(timeout=30_000)
+    page.get_by_text("How many devices.").first.wait_for()
     picture("form")

@@ -113,7 +113,7 @@ def test_utilization_names_its_denominator(daily):
 
 
 def test_queues_and_waits(daily):
-    red, blue = daily.queues.to_dicts()
+    blue, red = daily.queues.to_dicts()
     assert (red["submitted"], red["started"], red["succeeded"], red["failed"], red["stopped"]) == (2, 2, 1, 1, 0)
     assert (red["wait_p50_s"], red["wait_max_s"]) == (20, 30)
     assert (blue["submitted"], blue["started"], blue["waiting"], blue["stopped"]) == (2, 1, 1, 1)

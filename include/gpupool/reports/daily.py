@@ -135,6 +135,7 @@ def _queues(pool: Pool, attempts: pl.LazyFrame, usage: pl.LazyFrame, start: date
         .join(used, on="queue", how="left")
         .with_columns(pl.col("submitted", "started", "waiting", "succeeded", "failed", "stopped").fill_null(0))
         .with_columns(pl.col("device_hours").fill_null(0.0), pl.col("cost").fill_null(Decimal(0)))
+        .sort("team", "queue")
     )
 
 
@@ -195,7 +196,7 @@ def _hours(hours: pl.LazyFrame, pool: Pool) -> pl.LazyFrame:
             (pl.col("covered_seconds") - pl.col("allocated_seconds") - (busy - used).clip(lower_bound=0))
             .clip(lower_bound=0)
             .alias("free"),
-            pl.col("hour").dt.convert_time_zone(pool.timezone).dt.strftime("%H:%M"),
+            pl.col("hour").dt.convert_time_zone(pool.timezone).dt.strftime("%H"),
         )
         .unpivot(
             on=["allocated and busy", "allocated, idle", "busy without a job", "free"],
