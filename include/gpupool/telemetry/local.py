@@ -1,18 +1,27 @@
 """The source that fits this node: NVML where there is an NVIDIA driver, else its CPU cores."""
 
+import ctypes
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpupool.telemetry.cpu import CpuSource
-from gpupool.telemetry.nvml import NvmlSource
 from gpupool.telemetry.source import Source
+
+_NVML_LIBRARY = "libnvidia-ml.so.1"  # comes with every NVIDIA driver
 
 
 def local_source() -> Source:
     """Choose by what the node has. A broken NVIDIA driver is reported as such, not hidden behind CPU cores."""
-    return NvmlSource() if NvmlSource.is_present() else CpuSource()
+    try:
+        ctypes.CDLL(_NVML_LIBRARY)
+    except OSError:
+        from gpupool.telemetry.cpu import CpuSource
+
+        return CpuSource()
+    from gpupool.telemetry.nvml import NvmlSource  # its import costs every job a tenth of a second
+
+    return NvmlSource()
 
 
 def collect(

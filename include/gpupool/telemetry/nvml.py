@@ -21,22 +21,12 @@ _NO_SUCH_METRIC = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_NO_PERMISS
 
 
 class NvmlSource:
-    """The NVIDIA devices of this node. Check :meth:`is_present` first."""
+    """The NVIDIA devices of this node, which has the driver's library, working or not."""
 
     name = "nvml"
 
     def __init__(self) -> None:
         self._node = socket.gethostname()
-
-    @staticmethod
-    def is_present() -> bool:
-        """Is there an NVIDIA driver on this node, working or not?"""
-        try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError as error:
-            return bool(error.value != pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-        pynvml.nvmlShutdown()
-        return True
 
     def discover(self) -> NodeReport:
         """The node with its devices; a driver that does not start is the node's fault, in its own words."""
