@@ -2,12 +2,11 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 export GPUPOOL_PORT ?= 8080
-export AIRFLOW__CORE__LOAD_EXAMPLES := False
 
 BIN := .venv/bin
 UV := .tools/bin/uv
 
-.PHONY: up down restart secrets test test-fast lint bench lock schema clean
+.PHONY: up down restart run secrets test test-fast lint bench lock schema clean
 
 up: .venv/runtime  ## start Airflow with gpupool at 127.0.0.1:8080
 	@$(BIN)/python deploy/stack.py up
@@ -16,6 +15,9 @@ down: .venv/runtime  ## stop it; nothing is left running
 	@$(BIN)/python deploy/stack.py down
 
 restart: down up
+
+run: .venv/runtime  ## a command in the stack's environment: make run CMD="gpupool devices"
+	@$(BIN)/python deploy/stack.py run $(CMD)
 
 secrets: .venv/runtime  ## passwords and keys for docker compose, in .secrets
 	@$(BIN)/python deploy/stack.py secrets

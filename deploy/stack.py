@@ -1,4 +1,4 @@
-"""Starts and stops the local stack: `python deploy/stack.py up|down|secrets`. The Makefile calls it.
+"""Starts and stops the local stack: `python deploy/stack.py up|down|secrets|run COMMAND...`. The Makefile calls it.
 
 Everything it writes lies in one folder (GPUPOOL_HOME, default `.airflow`); everything it starts hangs below one
 process of honcho, so that it can be stopped without leaving any of it behind.
@@ -84,6 +84,11 @@ def down() -> None:
     print("gpupool is stopped.")
 
 
+def run() -> None:
+    """Run a command with the stack's environment, such as `gpupool apply` or `airflow dags list`."""
+    sys.exit(subprocess.run([BIN / sys.argv[2], *sys.argv[3:]], check=False, env=environment(), cwd=ROOT).returncode)
+
+
 def environment() -> dict[str, str]:
     """The environment of every process of the stack: `airflow.env`, where variables that are set already win."""
     given = {"GPUPOOL_SECRETS": str(HOME / "secrets"), **os.environ}
@@ -158,4 +163,4 @@ def _log_tail() -> str:
 
 
 if __name__ == "__main__":
-    {"up": up, "down": down, "secrets": write_secrets}[sys.argv[1]]()
+    {"up": up, "down": down, "secrets": write_secrets, "run": run}[sys.argv[1]]()

@@ -26,7 +26,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> "Settings":
-        home = Path(env.get("GPUPOOL_HOME") or Path(env.get("AIRFLOW_HOME", ".")) / "gpupool").absolute()
+        home = Path(env.get("GPUPOOL_HOME") or env.get("AIRFLOW_HOME") or ".airflow").absolute()
 
         def place(name: str, default: Path) -> Path:
             return Path(env.get(name) or default).absolute()

@@ -105,13 +105,13 @@ def _airflow_changes(pool: Pool, *, dry_run: bool) -> list[str]:
     from gpupool.pool.ledger import merge
     from gpupool.telemetry.local import local_source
 
-    lake = Lake(Settings.from_env().lake)
-    ledger = merge(pool, [local_source().discover()], remembered(lake))
+    lake, now = Lake(Settings.from_env().lake), datetime.now(UTC)
+    ledger = merge(pool, [local_source().discover()], remembered(lake, now))
     with create_session() as session:
         if dry_run:
             return as_lines(planned_changes(session, pool, ledger.capacity()))
         changes = apply_pool(session, pool, ledger.capacity(), who="gpupool apply")
-    lake.insert_new(INVENTORY_SNAPSHOT, snapshot_rows(ledger, datetime.now(UTC)))
+    lake.insert_new(INVENTORY_SNAPSHOT, snapshot_rows(ledger, now))
     return as_lines(changes)
 
 

@@ -1,23 +1,27 @@
 """The ledger of this installation: discovery on this node, the pool file, and what the lake remembers."""
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import polars as pl
 
 from gpupool.lake.store import Lake
 from gpupool.lake.tables import INVENTORY_SNAPSHOT
 from gpupool.pool.inventory import Device, DeviceKind
-from gpupool.pool.ledger import Ledger
+from gpupool.pool.ledger import Ledger, NodeState
 
 KnownDevices = dict[str, tuple[Device, ...]]
 
+_REMEMBER_LOST = timedelta(days=7)
 
-def remembered(lake: Lake) -> KnownDevices:
-    """Devices per node as last snapshotted, less those already lost then."""
-    snapshot = lake.scan(INVENTORY_SNAPSHOT)
+
+def remembered(lake: Lake, now: datetime) -> KnownDevices:
+    """Devices per node as last snapshotted; a lost one is remembered for some days, then taken for removed."""
+    recent = lake.scan(INVENTORY_SNAPSHOT).filter(pl.col("snapshot_at") > now - _REMEMBER_LOST)
+    alive = recent.filter(pl.col("state") != NodeState.LOST).select("device_id").unique()
     latest = (
-        snapshot.filter(pl.col("snapshot_at") == pl.col("snapshot_at").max(), pl.col("state") != "lost")
+        recent.filter(pl.col("snapshot_at") == pl.col("snapshot_at").max())
+        .join(alive, on="device_id", how="semi")
         .sort("node", "device_index")
         .collect()
     )

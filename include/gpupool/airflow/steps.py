@@ -34,7 +34,7 @@ def discover() -> dict[str, int]:
 
     settings, pool, now = Settings.from_env(), current_pool(), datetime.now(UTC)
     lake = Lake(settings.lake)
-    known = remembered(lake)
+    known = remembered(lake, now)
     ledger = merge(pool, [local_source().discover()], known)
     lake.insert_new(INVENTORY_SNAPSHOT, snapshot_rows(ledger, now))
     for finding in find_drift(ledger, known):
