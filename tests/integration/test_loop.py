@@ -118,6 +118,14 @@ def test_outcomes_and_retries_follow_the_rule(stack):
     ]
 
 
+def test_a_job_never_takes_more_devices_than_it_was_admitted_with(stack):
+    run_id = stack.start("sneaky")
+    states = {ti["map_index"]: ti["state"] for ti in stack.finish("sneaky", run_id) if ti["task_id"] == "job"}
+    assert states == {0: "failed", 1: "success"}
+    log = stack.api.get(f"/api/v2/dags/sneaky/dagRuns/{run_id}/taskInstances/job/logs/1", params={"map_index": 0}).text
+    assert "asks for 2 slots of pool 'red-train.cpu' and was admitted to 1" in log
+
+
 def outcome_of(stack: Stack, run_id: str) -> str | None:
     """Of the run's first attempt; ids of attempts grow with time."""
     rows = stack.get("/gpupool/attempts", since="2020-01-01T00:00:00Z")
@@ -133,6 +141,22 @@ def begin_long(stack: Stack) -> tuple[str, psutil.Process]:
     assert (alive["airflow_state"], alive["outcome"]) == ("running", None)
     assert alive["started_at"] < datetime.now(UTC).isoformat()
     return run_id, guardian
+
+
+def test_a_waiting_job_says_why(stack):
+    first, guardian = begin_long(stack)
+    second = stack.start("long")
+    place = {"dag_id": "long", "run_id": second, "task_id": "job"}
+    wait_for("the second to wait", lambda: stack.get("/gpupool/why", **place)["waits"])
+    sentence = "It needs 1 cpu; 0 of the 1 of queue red-train are free, 1 more must end. Held by long.job (1)."
+    assert stack.get("/gpupool/why", **place)["why"] == sentence
+    assert sentence in stack.api.get("/gpupool/queues").text
+    assert "Waits for" in stack.api.get("/gpupool/job", params=place).text
+    assert "Holds 1 cpu of queue red-train" in stack.api.get("/gpupool/job", params=place | {"run_id": first}).text
+    for run_id in (second, first):
+        stack.api.patch(f"/api/v2/dags/long/dagRuns/{run_id}", json={"state": "failed"}).raise_for_status()
+    psutil.wait_procs([guardian], timeout=15)
+    assert "holds no device and waits for none" in stack.api.get("/gpupool/job", params=place).text
 
 
 def test_kill_9_of_the_worker_frees_the_lease_and_leaves_no_child(stack):

@@ -52,6 +52,7 @@ REFUSED = {
     "decorated_over_ask": ('@task.gpu(queue="red-train", devices=3)\n    def t(): ...\n    t()', "3 devices of 'cpu' are more than"),
     "mapped_over_ask": ('GpuJobOperator.partial(task_id="t", queue="red-train", devices=3).expand(command=[["a"]])', "3 devices of 'cpu' are more than"),
     "mapped_devices": ('GpuJobOperator.partial(task_id="t", queue="red-train", command="a").expand(devices=[1, 2])', "devices cannot differ between mapped copies"),
+    "mapped_kwargs": ('GpuJobOperator.partial(task_id="t", queue="red-train").expand_kwargs([{"command": "a"}, {"command": "b", "devices": 2}])', "devices cannot differ between mapped copies"),
     "start_from_trigger": ('class Bypass(GpuJobOperator):\n        start_from_trigger = True\n    Bypass(task_id="t", queue="red-train", command=["true"])', "start_from_trigger bypasses the queue. Remove it."),
     "pod_resources": (_POD + 'KubernetesPodOperator(task_id="t", image="i", container_resources=k8s.V1ResourceRequirements(limits={"nvidia.com/gpu": "2"}))', "takes accelerators behind the pool's back (nvidia.com/gpu=2 in container_resources)."),
     "pod_mig": (_POD + 'KubernetesPodOperator(task_id="t", image="i", container_resources=k8s.V1ResourceRequirements(requests={"nvidia.com/mig-1g.10gb": 1}))', "nvidia.com/mig-1g.10gb=1 in container_resources"),

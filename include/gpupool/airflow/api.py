@@ -10,9 +10,12 @@ from fastapi import Body, Depends, FastAPI, HTTPException
 from fastapi.responses import FileResponse, HTMLResponse
 
 from gpupool.airflow.attempts import read_attempts
+from gpupool.airflow.pages import find_job, job_page, queues_page
 from gpupool.airflow.pool_file import current_pool
 from gpupool.airflow.pools import apply_pool
+from gpupool.airflow.queues import read_queues
 from gpupool.exceptions import PoolFileError
+from gpupool.scheduling.waiting import why_it_waits
 from gpupool.settings import Settings
 
 app = FastAPI(title="gpupool", openapi_url=None)
@@ -34,6 +37,28 @@ def apply_pools(
 def attempts(since: datetime, session: SessionDep) -> list[dict[str, Any]]:
     """Rows of table ``job_attempt`` for attempts alive at or after ``since``."""
     return list(read_attempts(session, current_pool(), since))
+
+
+@app.get("/queues", dependencies=[Depends(requires_access_pool("GET"))], response_class=HTMLResponse)
+def queues(session: SessionDep) -> str:
+    """All queues, as a page."""
+    return queues_page(read_queues(session, current_pool()))
+
+
+@app.get("/job", dependencies=[Depends(requires_access_pool("GET"))], response_class=HTMLResponse)
+def job(dag_id: str, run_id: str, task_id: str, session: SessionDep, map_index: int = -1) -> str:
+    """Where one job stands, as a page."""
+    found = find_job(read_queues(session, current_pool()), dag_id, run_id, task_id, map_index)
+    return job_page(*(found or (None, None)))
+
+
+@app.get("/why", dependencies=[Depends(requires_access_pool("GET"))])
+def why(dag_id: str, run_id: str, task_id: str, session: SessionDep, map_index: int = -1) -> dict[str, Any]:
+    """Why a job waits, for programs; ``waits`` is false if it does not."""
+    found = find_job(read_queues(session, current_pool()), dag_id, run_id, task_id, map_index)
+    if found is None or found[0] not in found[1].waiting:
+        return {"waits": False, "why": None}
+    return {"waits": True, "why": why_it_waits(*found)}
 
 
 @app.get("/report", dependencies=[Depends(requires_access_pool("GET"))])

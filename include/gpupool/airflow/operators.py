@@ -106,6 +106,7 @@ class GpuJobOperator(BaseOperator):
         from gpupool.jobs.verdict import Verdict, judge
 
         pool, request, settings = current_pool(), self._request(context), Settings.from_env()
+        self._require_admission(request)
         attempt = Attempt.of(context, request, pool)
         try:
             devices, lease = attempt.lease(pool, settings, on_wait=self.log.info)
@@ -122,6 +123,15 @@ class GpuJobOperator(BaseOperator):
         verdict = judge(ending)
         attempt.closed(verdict, ending)
         self._finish(verdict, pool.queues[request.queue])
+
+    def _require_admission(self, request: Request) -> None:
+        """What runs must be what was admitted: the same pool, a slot for each device."""
+        if (self.pool, self.pool_slots) != (request.pool, request.devices):
+            raise AirflowFailException(
+                f"Task {self.task_id!r} asks for {request.devices} slots of pool {request.pool!r} and was admitted to "
+                f"{self.pool_slots} of {self.pool!r}. Give queue, flavor and devices in partial(), not in "
+                "expand_kwargs(); if it is not mapped, gpupool's cluster policy is not installed on every Airflow host."
+            )
 
     def _spec(self, attempt: "Attempt", queue: Queue, settings: Settings, command: Sequence[str]) -> "JobSpec":
         from gpupool.jobs.process import JobSpec

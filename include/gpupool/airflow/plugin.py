@@ -22,10 +22,23 @@ class GpuPoolPlugin(AirflowPlugin):
     fastapi_apps: ClassVar[list[dict[str, Any]]] = _api()
     external_views: ClassVar[list[dict[str, Any]]] = [
         {
+            "name": "GPU queues",
+            "href": "/gpupool/queues",
+            "destination": "nav",
+            "url_route": "gpu-queues",
+            "category": "browse",
+        },
+        {
+            "name": "GPU queue",
+            "href": "/gpupool/job?dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}",
+            "destination": "task_instance",
+            "url_route": "gpu-job",
+        },
+        {
             "name": "GPU report",
             "href": "/gpupool/report",
             "destination": "nav",
             "url_route": "gpu-report",
             "category": "browse",
-        }
+        },
     ]

@@ -3,6 +3,7 @@
 ``plugins/airflow_local_settings.py`` hands over to this module, in every Airflow process. Nothing heavy is imported.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +83,8 @@ def _asked(task: Any) -> dict[str, Any]:
     """What the job asks for; a mapped task must ask the same for each of its copies."""
     if not hasattr(task, "partial_kwargs"):
         return {"queue": task.gpu_queue, **{name: getattr(task, name) for name in _ASKED}}
-    fixed, varied = task.partial_kwargs, set(getattr(task.expand_input, "value", {}) or {})
-    if mapped := varied & {"queue", *_ASKED}:
+    fixed = task.partial_kwargs
+    if mapped := _varied(task.expand_input.value) & {"queue", *_ASKED}:
         raise RequestRefused(
             f"{', '.join(sorted(mapped))} cannot differ between mapped copies, as all wait in one Airflow pool. "
             "Set it in partial()."
@@ -95,6 +96,17 @@ def _asked(task: Any) -> dict[str, Any]:
         "devices": fixed.get("devices", 1),
         "max_runtime": runtime if isinstance(runtime, timedelta | None) else parse_duration(runtime),
     }
+
+
+def _varied(expanded: Any) -> set[str]:
+    """Arguments that differ between mapped copies, as far as they are known before the run.
+
+    Those of ``expand_kwargs(XComArg)`` are not; the operator checks them against its slots when it runs.
+    """
+    if isinstance(expanded, Mapping):
+        return set(expanded)
+    copies = expanded if isinstance(expanded, list | tuple) else ()
+    return {name for copy in copies if isinstance(copy, Mapping) for name in copy}
 
 
 def _refuse_hidden_use(task: Any) -> None:

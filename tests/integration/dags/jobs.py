@@ -43,6 +43,14 @@ with dag("fails", "red"):
                    command='[ -e "$GPUPOOL_ARTIFACTS/seen" ] && exit 0; touch "$GPUPOOL_ARTIFACTS/seen"; echo NCCL error: unhandled system error; exit 1')  # fmt: skip
     GpuJobOperator(task_id="slow", queue="blue-batch", owner="blue", max_runtime="2s", command="sleep 60")
 
+with dag("sneaky", "red"):
+
+    @task
+    def wishes() -> list[dict]:
+        return [{"command": "true", "devices": 2}, {"command": "true"}]
+
+    GpuJobOperator.partial(task_id="job", queue="red-train").expand_kwargs(wishes())
+
 with dag("function", "red"):
 
     @task.gpu(queue="red-train", devices=1, max_runtime="5m", env={"FLAVOUR": "vanilla"})
