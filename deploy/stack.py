@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from base64 import urlsafe_b64encode
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -24,7 +25,7 @@ PORT = int(os.environ.get("GPUPOOL_PORT") or 8080)
 BIN = Path(sys.executable).parent
 PID_FILE = HOME / "stack.pid"
 LOG_FILE = HOME / "stack.log"
-READY_WITHIN_S, STOP_WITHIN_S = 180, 40
+READY_WITHIN_S, AIRFLOW_STOPS_WITHIN_S, JOBS_STOP_WITHIN_S = 180, 15, 60
 COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 
 
@@ -74,12 +75,13 @@ def down() -> None:
         print("gpupool does not run.")
         return
     everyone = [manager, *manager.children(recursive=True)]
+    # Guardians see their worker go, stop their job with grace, and end by themselves; nothing else is waited for.
+    jobs = [below for p in everyone if _is_guardian(p) for below in (p, *p.children(recursive=True))]
     manager.terminate()
-    # Guardians see their worker go, stop their job with grace, and end by themselves.
-    _, alive = psutil.wait_procs(everyone, timeout=STOP_WITHIN_S)
-    for process in alive:
-        process.kill()
-    psutil.wait_procs(alive, timeout=10)
+    psutil.wait_procs([manager], timeout=AIRFLOW_STOPS_WITHIN_S)
+    _kill([p for p in everyone if p not in jobs])
+    psutil.wait_procs(jobs, timeout=JOBS_STOP_WITHIN_S)
+    _kill(jobs)
     PID_FILE.unlink(missing_ok=True)
     print("gpupool is stopped.")
 
@@ -152,6 +154,20 @@ def _require_free_port() -> None:
             probe.bind(("127.0.0.1", PORT))
         except OSError:
             sys.exit(f"Port {PORT} is in use. Stop what uses it, or choose another: make up GPUPOOL_PORT=8090")
+
+
+def _is_guardian(process: psutil.Process) -> bool:
+    try:
+        return "guardian.py" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=10)
 
 
 def _url() -> str:

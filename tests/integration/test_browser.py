@@ -80,6 +80,25 @@ def test_the_queues_are_on_the_pools_page(fresh, page, picture):
     picture("pools")
 
 
+def test_who_waits_and_why_stands_in_airflow(fresh, page, picture):
+    stack, _ = fresh
+    command = {"command": "sleep 120", "devices": 1}
+    started = [stack.start("submit__vision-batch", **command) for _ in range(2)]
+    tasks = f"{stack.url}/dags/submit__vision-batch/runs/{{}}/tasks/run/plugin/gpu-job"
+    waiting = wait_for(
+        "one to wait", lambda: [r for r in started if stack.tasks("submit__vision-batch", r)[0]["state"] == "scheduled"]
+    )
+    page.goto(f"{stack.url}/plugin/gpu-queues")
+    sentence = "It needs 1 cpu; 0 of the 1 of queue vision-batch are free, 1 more must end. Held by submit__vision-batch.run (1)."
+    page.frame_locator("iframe").get_by_text(sentence).wait_for(timeout=30_000)
+    picture("queues")
+    page.goto(tasks.format(waiting[0]))
+    page.frame_locator("iframe").get_by_text(sentence).wait_for(timeout=30_000)
+    picture("job-waits")
+    for run in started:
+        stack.api.patch(f"/api/v2/dags/submit__vision-batch/dagRuns/{run}", json={"state": "failed"}).raise_for_status()
+
+
 def test_the_job_tells_its_devices_its_progress_and_its_outcome(fresh, page, picture):
     stack, run = fresh
     page.goto(f"{stack.url}/dags/example_nlp_training/runs/{run}/tasks/train")

@@ -46,9 +46,10 @@ def queues(session: SessionDep) -> str:
 
 
 @app.get("/job", dependencies=[Depends(requires_access_pool("GET"))], response_class=HTMLResponse)
-def job(dag_id: str, run_id: str, task_id: str, session: SessionDep, map_index: int = -1) -> str:
-    """Where one job stands, as a page."""
-    found = find_job(read_queues(session, current_pool()), dag_id, run_id, task_id, map_index)
+def job(dag_id: str, run_id: str, task_id: str, session: SessionDep, map_index: str = "-1") -> str:
+    """Where one job stands, as a page. Airflow's UI leaves its placeholder in ``map_index`` of an unmapped task."""
+    index = int(map_index) if map_index.isdigit() else -1
+    found = find_job(read_queues(session, current_pool()), dag_id, run_id, task_id, index)
     return job_page(*(found or (None, None)))
 
 

@@ -1,4 +1,4 @@
-"""Who holds a queue's devices, who waits for them, and why; in the order in which Airflow will look at them."""
+"""Who holds a queue's devices, who waits for them, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class QueueState:
 
 
 def in_order(jobs: Sequence[QueuedJob]) -> tuple[QueuedJob, ...]:
-    """The order in which jobs are looked at: stronger priority first, then who waits longer."""
+    """Stronger priority first, as Airflow takes them; then who waits longer, which Airflow alone does not promise."""
     return tuple(sorted(jobs, key=lambda job: (-job.priority, job.since, job.run_id, job.map_index)))
 
 
