@@ -185,6 +185,23 @@ def test_a_user_who_stops_a_job_gets_its_checkpoint_and_the_device_back(stack):
     wait_for("the attempt closed by its user", lambda: outcome_of(stack, run_id) == "stopped.user", 15)
 
 
+def test_a_cleared_job_starts_again_only_when_the_first_copy_is_gone(stack):
+    run_id, first = begin_long(stack)
+    clear = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["job"], "only_failed": False, "only_running": False}
+    stack.api.post("/api/v2/dags/long/clearTaskInstances", json=clear).raise_for_status()
+
+    def second() -> psutil.Process | None:
+        guardians = stack.guardians()
+        assert len(guardians) <= 1, "two copies run at once"
+        return next((g for g in guardians if g.pid != first.pid), None)
+
+    guardian = wait_for("the second copy", second, 60)
+    assert not first.is_running() or first.status() == psutil.STATUS_ZOMBIE
+    stack.api.patch(f"/api/v2/dags/long/dagRuns/{run_id}", json={"state": "failed"}).raise_for_status()
+    _, alive = psutil.wait_procs([guardian], timeout=15)
+    assert alive == []
+
+
 def test_the_form_runs_a_command_and_refuses_what_cannot_run(stack):
     run_id = stack.start("submit__blue-batch", command="echo hello from $GPUPOOL_QUEUE", devices=1)
     (ti,) = stack.finish("submit__blue-batch", run_id)

@@ -88,7 +88,7 @@ class Lake:
 
     def _merge(self, delta: DeltaTable, table: Table, rows: pl.DataFrame, *, update: bool) -> bool:
         """Commit, or return False if another writer was faster."""
-        same = " AND ".join(f"old.{key} = new.{key}" for key in table.keys)
+        same = " AND ".join([*(f"old.{key} = new.{key}" for key in table.keys), _bounds(table, rows)])
         merge = delta.merge(
             rows.to_arrow(),
             predicate=same,
@@ -103,3 +103,15 @@ class Lake:
         except CommitFailedError:
             return False
         return True
+
+
+def _bounds(table: Table, rows: pl.DataFrame) -> str:
+    """The range of the rows as literals, so that a merge reads only the files that may hold one of their keys."""
+    low, high = rows[table.range_key].min(), rows[table.range_key].max()
+    return f"old.{table.range_key} >= {_literal(low)} AND old.{table.range_key} <= {_literal(high)}"
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, datetime):
+        return f"arrow_cast('{value.isoformat()}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
+    return "'" + str(value).replace("'", "''") + "'"
