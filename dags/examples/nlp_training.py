@@ -38,7 +38,7 @@ with DAG(
                 loss = torch.nn.functional.cross_entropy(weights[inputs], targets)
                 loss.backward()
                 optimizer.step()
-                return float(loss)
+                return float(loss.detach())
 
             return f"torch on {device}", step, lambda: weights.detach().cpu().numpy()
 

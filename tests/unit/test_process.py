@@ -9,7 +9,7 @@ import pytest
 
 from gpupool.jobs.function import read_result, write_call
 from gpupool.jobs.leases import DeviceLocks, Holder
-from gpupool.jobs.process import Ending, JobSpec, ProcessJob, device_env
+from gpupool.jobs.process import Ending, JobSpec, ProcessJob, job_env
 from gpupool.jobs.verdict import judge
 from gpupool.pool.inventory import Device, DeviceKind
 from gpupool.pool.outcomes import Outcome
@@ -63,8 +63,16 @@ def test_a_cpu_job_sees_no_gpu_and_runs_on_its_core_only(run):
 
 
 def test_npus_are_named_to_their_own_runtime():
-    env = device_env([Device("NPU-1", 0, DeviceKind.NPU, "910B"), Device("NPU-2", 1, DeviceKind.NPU, "910B")])
+    env = job_env({}, [Device("NPU-1", 0, DeviceKind.NPU, "910B"), Device("NPU-2", 1, DeviceKind.NPU, "910B")], {})
     assert (env["ASCEND_RT_VISIBLE_DEVICES"], env["CUDA_VISIBLE_DEVICES"]) == ("NPU-1,NPU-2", "")
+
+
+def test_a_job_sets_its_threads_but_cannot_widen_what_it_sees():
+    own = {"CUDA_VISIBLE_DEVICES": "0,1,2,3", "NVIDIA_VISIBLE_DEVICES": "all", "OMP_NUM_THREADS": "3"}
+    assert job_env({}, [GPU], own)["CUDA_VISIBLE_DEVICES"] == "GPU-aaaa"
+    assert job_env({}, [GPU], own)["NVIDIA_VISIBLE_DEVICES"] == "GPU-aaaa"
+    on_core = job_env({}, [CORE], own)
+    assert (on_core["CUDA_VISIBLE_DEVICES"], on_core["OMP_NUM_THREADS"], on_core["MKL_NUM_THREADS"]) == ("", "3", "1")
 
 
 def outcome(ending: Ending) -> Outcome:

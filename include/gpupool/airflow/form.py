@@ -36,12 +36,16 @@ class SubmittedJobOperator(GpuJobOperator):
 
 def form_dags(pool: Pool) -> list[DAG]:
     """One form DAG per queue; their ids differ, so that a full queue never holds up another."""
-    return [_form_dag(pool, name) for name in pool.queues]
+    return [_form_dag(pool, name) for name in pool.queues if _largest_job(pool, name)]
+
+
+def _largest_job(pool: Pool, name: str) -> int:
+    queue = pool.queues[name]
+    return max(queue.largest_job(flavor) for flavor in queue.quota)
 
 
 def _form_dag(pool: Pool, name: str) -> DAG:
     queue = pool.queues[name]
-    largest = max(queue.largest_job(flavor) for flavor in queue.quota)
     with DAG(
         form_dag_id(name),
         schedule=None,
@@ -53,7 +57,9 @@ def _form_dag(pool: Pool, name: str) -> DAG:
         doc_md=f"Submit one job to queue **{name}** of team {queue.team} ({queue.workload}). {queue.description}",
         params={
             "command": Param("nvidia-smi -L || nproc", type="string", minLength=1, description="Run by bash."),
-            "devices": Param(1, type="integer", minimum=1, maximum=largest, description="How many devices."),
+            "devices": Param(
+                1, type="integer", minimum=1, maximum=_largest_job(pool, name), description="How many devices."
+            ),
             "flavor": Param(queue.default_flavor, type="string", enum=list(queue.quota), description="Device class."),
             "max_runtime": Param(
                 format_duration(min(queue.max_runtime, timedelta(hours=1))),

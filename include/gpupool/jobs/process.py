@@ -23,7 +23,8 @@ _VISIBLE_DEVICES = {  # what each vendor's runtime reads
     DeviceKind.MIG: "CUDA_VISIBLE_DEVICES",
     DeviceKind.NPU: "ASCEND_RT_VISIBLE_DEVICES",
 }
-_SECRET_PREFIXES = ("AIRFLOW", "_AIRFLOW", "GPUPOOL_API", "POSTGRES")
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_SECRET_PREFIXES = ("AIRFLOW", "_AIRFLOW", "GPUPOOL_API", "GPUPOOL_SECRETS", "POSTGRES")
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class ProcessJob:
         return {
             "command": list(self._spec.command),
             "cwd": str(self._spec.cwd),
-            "env": {**_inherited(os.environ), **device_env(self._devices), **self._spec.env},
+            "env": job_env(os.environ, self._devices, self._spec.env),
             "cores": [device.index for device in self._devices] if is_cpu else [],
             "max_runtime_s": self._spec.max_runtime.total_seconds(),
             "grace_s": self._spec.grace.total_seconds(),
@@ -128,7 +129,18 @@ class ProcessJob:
         }
 
 
-def device_env(devices: Sequence[Device]) -> dict[str, str]:
+def job_env(worker: Mapping[str, str], devices: Sequence[Device], own: Mapping[str, str]) -> dict[str, str]:
+    """A job's environment: the worker's less its secrets, threads for its cores, its own, and its devices.
+
+    What it sees of devices comes last: a job cannot widen it by a variable of its own.
+    """
+    inherited = {name: value for name, value in worker.items() if not name.startswith(_SECRET_PREFIXES)}
+    on_cores = all(device.kind is DeviceKind.CPU for device in devices)
+    threads = dict.fromkeys(_THREADS, str(len(devices))) if on_cores else {}
+    return {**inherited, **threads, **own, **_visible(devices)}
+
+
+def _visible(devices: Sequence[Device]) -> dict[str, str]:
     """The variables by which a job sees its devices and only those."""
     ids = ",".join(device.device_id for device in devices)
     env = dict.fromkeys([*_VISIBLE_DEVICES.values(), "NVIDIA_VISIBLE_DEVICES"], "")
@@ -139,13 +151,7 @@ def device_env(devices: Sequence[Device]) -> dict[str, str]:
     if kinds & {DeviceKind.GPU, DeviceKind.MIG}:
         env["NVIDIA_VISIBLE_DEVICES"] = ids
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    if kinds == {DeviceKind.CPU}:
-        env |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(len(devices)))
     return env
-
-
-def _inherited(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if not name.startswith(_SECRET_PREFIXES)}
 
 
 def _ending(report: dict[str, Any], tail: tuple[str, ...]) -> Ending:
